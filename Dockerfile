@@ -1,4 +1,4 @@
-# Every image of Beckon is a target of this file: agent, shim, operator, tools.
+# Every image of Beckon is a target of this file: agent, shim, operator, tools, broker.
 # docs/build-images.md tells how to build them, and how behind a mirror: the mounted
 # secrets are all optional, and nothing of them stays in a layer.
 
@@ -112,6 +112,23 @@ RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./
         --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-tools beckon-adapter \
     && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
 
+FROM builder AS broker-environment
+COPY broker/requirements.lock broker/
+RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.pem \
+    /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet \
+        --require-hashes --only-binary=:all: -r broker/requirements.lock \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/beckon/lib
+
+FROM broker-environment AS broker-packages
+COPY contract contract
+COPY runtime runtime
+COPY sources sources
+COPY broker broker
+RUN /opt/build/bin/pip wheel --quiet --no-build-isolation --wheel-dir /wheels ./contract ./runtime ./sources ./broker \
+    && /opt/build/bin/pip --python /opt/beckon/bin/python install --quiet --root /own \
+        --no-index --find-links /wheels beckon-contract beckon-runtime beckon-sources beckon-broker \
+    && python3 -m compileall -q -s /own -p / --invalidation-mode unchecked-hash /own
+
 # ---- What runs: the base without what could install anything, and a user with a name
 # (some libraries ask for it) but neither a home nor a shell.
 FROM ${BASE} AS runtime
@@ -189,3 +206,15 @@ LABEL org.opencontainers.image.title="beckon-tools" \
 USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["python", "-m", "beckon_tools"]
+
+FROM runtime AS broker
+COPY --from=broker-environment /opt/beckon /opt/beckon
+COPY --from=broker-packages /own/ /
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="beckon-broker" \
+      org.opencontainers.image.description="The pods of Brokers of the class Beckon" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}"
+USER 65532:65532
+EXPOSE 8081
+ENTRYPOINT ["python", "-m", "beckon_broker"]

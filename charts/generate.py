@@ -33,7 +33,17 @@ _PLACE: dict[str, Any] = {
         "priorityClassName": {"type": "string"},
     },
 }
-_COMPONENTS = ("operator", "webhook", "shim", "agent", "adapter", "demoModel")
+_COMPONENTS = (
+    "operator",
+    "webhook",
+    "shim",
+    "agent",
+    "adapter",
+    "demoModel",
+    "brokerIngress",
+    "brokerDispatcher",
+    "nats",
+)
 DEFINITIONS: dict[str, Any] = {
     "broker": {
         "type": "object",
@@ -45,6 +55,7 @@ DEFINITIONS: dict[str, Any] = {
             "create": {"type": "boolean"},
             "class": {"type": "string"},
             "config": {"type": "object"},
+            "deliveryTimeout": {"type": "string", "pattern": "^(P[0-9A-Z.]+)?$"},
         },
     },
     "allowedHost": {

@@ -13,8 +13,8 @@ _HEAD = """\
 # Resources: every field
 
 This page is made by `make docs` from the definitions in `deploy/`; `kubectl explain` says the same.
-[Agents](agents.md) tells how to write one. A Tool is written by the operator alone, and
-[why a tool is not ready](troubleshooting.md#a-tool-in-a-cluster-is-not-ready) reads its conditions.
+[Agents](agents.md) explains how to write one. A Tool is written by the operator alone, and
+[why a tool is not ready](operate.md#a-tool-in-a-cluster-is-not-ready) reads its conditions.
 EventTypes and Triggers are Knative's: [what Beckon reads of them](eventtypes.md).
 """
 

@@ -28,6 +28,7 @@ IMAGES = {
     "shim": ("contract", "runtime", "sources", "shim"),
     "operator": ("contract", "runtime", "sources", "operator"),
     "tools": ("contract", "runtime", "sources", "tools", "adapter"),
+    "broker": ("contract", "runtime", "sources", "broker"),
 }
 ROOMS = (
     "contract",

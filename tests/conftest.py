@@ -10,11 +10,13 @@ error that is closed once the test is over.
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from beckon_runtime.logs import log_config
+from tests.nats_server import NatsServer
 
 settings.register_profile("explore", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
@@ -33,3 +35,13 @@ def _log_as_it_was() -> Iterator[None]:
     root.setLevel(level)
     for logger, before in levels:
         logger.setLevel(before)
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
+    """Give a nats-server with JetStream that runs; the test may kill it and start it again."""
+    server = NatsServer(tmp_path / "nats")
+    try:
+        yield server.start()
+    finally:
+        server.stop()

@@ -10,7 +10,7 @@ import pytest
 from supply_chain.sbom import IMAGES as ROOMS_OF
 
 ROOT = Path(__file__).resolve().parents[1]
-IMAGES = ("agent", "shim", "operator", "tools")
+IMAGES = ("agent", "shim", "operator", "tools", "broker")
 LOCKS = [
     "requirements-build.lock",
     "requirements-run.lock",
@@ -83,7 +83,7 @@ def test_what_runs_on_a_laptop_needs_nothing_of_the_tests_and_no_client_of_a_clu
     )
 
 
-@pytest.mark.parametrize("image", ["shim", "operator", "tools"])
+@pytest.mark.parametrize("image", ["shim", "operator", "tools", "broker"])
 def test_an_image_that_reads_no_kubeconfig_does_without_the_package_for_it(image: str) -> None:
     assert "kubernetes" not in pinned(f"{image}/requirements.lock")
     assert "kubernetes" in pinned("agent/requirements.lock")

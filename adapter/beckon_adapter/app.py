@@ -1,29 +1,90 @@
 """The ASGI application of the adapter: a tool's endpoints over a registry of rules.
 
-A source keeps the rule registry up to date.
+A source keeps the rule registry up to date. The backends make the requests to APIs and the calls to MCP
+servers; the part for MCP servers is loaded with the first rule that needs it.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, MutableMapping
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
+from prometheus_client import Gauge
 
-from beckon_adapter.backends import Backends
-from beckon_adapter.declaration import declare_tool, has_rule
-from beckon_adapter.egress.client import EgressClient
+from beckon_adapter.caller import HttpCaller
+from beckon_adapter.declaration import Call, Prepare, RuleRegistry, Run, declare_tool, has_rule
+from beckon_adapter.egress.client import CheckedNetwork, CheckedTransport, EgressClient
 from beckon_adapter.egress.hosts import AllowedHosts, Credentials
-from beckon_adapter.egress.network import CheckedNetwork, CheckedTransport
-from beckon_adapter.registry import RuleRegistry
+from beckon_adapter.rule import NamedServer, parse_mcp_rule
 from beckon_adapter.settings import AdapterSettings
+from beckon_contract.catalogue.annotations import HTTP, MCP
 from beckon_tools.app import Receive, Scope, Send, ToolApp
 from beckon_tools.declaration import AnyTool
 from beckon_tools.settings import MAX_ANSWER_BYTES, USER_AGENT, Settings
 
+if TYPE_CHECKING:
+    from beckon_adapter.mcp.caller import McpCaller
+
+
+class Backends:
+    """All backends of rules, over one client for outgoing requests.
+
+    `server` names the MCP server to start before any call.
+    """
+
+    def __init__(self, egress: EgressClient, servers: Sequence[NamedServer] = (), server: str = "") -> None:
+        self.trouble = f"the MCP server {server} has not started yet" if server else ""
+        self.differing = Gauge(
+            "beckon_mcp_tools_differing",
+            "Tools of an MCP server that are no longer what their EventTypes say.",
+            ["server"],
+            registry=None,
+        )
+        self._egress = egress
+        self._server = server
+        self._servers = tuple(servers)
+        self._bridge: McpCaller | None = None
+        self.by_annotation: Mapping[str, Prepare] = {
+            HTTP: HttpCaller(egress).prepare_rule,
+            MCP: self._prepare_mcp_rule,
+        }
+
+    async def keep_running(self) -> None:
+        """Keep the MCP server `server`, if any, running until cancelled."""
+        if self._server:
+            await self._mcp_caller().keep_running(self._server, self._note_start)
+
+    async def close(self) -> None:
+        """Close the MCP servers and all connections."""
+        if self._bridge is not None:
+            await self._bridge.close()
+        await self._egress.client.aclose()
+
+    def _note_start(self, trouble: str) -> None:
+        """Note why the server does not start; once it has started, it counts as ready for good."""
+        if self.trouble:
+            self.trouble = trouble
+
+    def _mcp_caller(self) -> "McpCaller":
+        from beckon_adapter.mcp.caller import McpCaller  # noqa: PLC0415 costs 55 MB, few need it
+
+        self._bridge = self._bridge or McpCaller(self._egress, self._servers, self.differing)
+        return self._bridge
+
+    def _prepare_mcp_rule(self, text: str, parameters: Mapping[str, object]) -> Run:
+        rule = parse_mcp_rule(text)
+        bridge = self._mcp_caller()
+        expected = bridge.expect_tool(rule, parameters)
+
+        async def run_call(arguments: Mapping[str, object], call: Call, _server: object = expected) -> object:
+            return await bridge.call_tool(rule, arguments, call)
+
+        return run_call
+
+
 _CONNECTIONS = 100  # to APIs at once
-_NOT_READ = b"the EventTypes have not been read yet\n"
-_NOT_RUNNING = b"the MCP server does not run yet; the log says why\n"
+_NOT_READ = "the EventTypes have not been read yet"
 
 
 class Source(Protocol):
@@ -68,10 +129,11 @@ class AdapterApp:
         """Serve one ASGI scope."""
         if scope["type"] == "lifespan":
             await self._run_lifespan(scope, receive, send)
-        elif scope.get("path") == "/readyz" and (missing := self._not_ready_reason()):
-            headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(missing))]
+        elif scope.get("path") == "/readyz" and (reason := self._not_ready_reason()):
+            body = f"{reason}\n".encode()
+            headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body))]
             await send({"type": "http.response.start", "status": 503, "headers": headers})
-            await send({"type": "http.response.body", "body": missing})
+            await send({"type": "http.response.body", "body": body})
         else:
             await self._calls(scope, receive, send)
 
@@ -100,10 +162,8 @@ class AdapterApp:
             tool = self._registry.find(type_, namespace)
         return tool
 
-    def _not_ready_reason(self) -> bytes:
-        if not self._source.ready:
-            return _NOT_READ
-        return b"" if self._backends.ready else _NOT_RUNNING
+    def _not_ready_reason(self) -> str:
+        return self._backends.trouble if self._source.ready else _NOT_READ
 
 
 def new_app(

@@ -1,23 +1,184 @@
-"""One call by an HTTP rule: its request, retries and outcome."""
+"""One call by an HTTP rule: its request, its retries, and its result or error from the API's answer."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
+import jmespath
 import stamina
+from jmespath.exceptions import JMESPathError
 
-from beckon_adapter.answers import result_of
 from beckon_adapter.declaration import Call, Run
 from beckon_adapter.egress.client import EgressClient, HttpAnswer, TooLarge, Unreachable
 from beckon_adapter.egress.hosts import NoCredential, NotAllowed
 from beckon_adapter.request import HttpRequest, build_request
-from beckon_adapter.rule import IDEMPOTENT, HttpRule, parse_rule
+from beckon_adapter.rule import IDEMPOTENT, JSON, HttpRule, parse_rule
 from beckon_adapter.templates import UnfitArgument
+from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_runtime.tracing import carried
+from beckon_tools.answers import Media
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.signature import InvalidArguments
 from beckon_tools.telemetry import mark_failed, trace_request
+
+MAX_WORDS = 300  # characters of what an API says of a failure; a dead letter holds 512 bytes
+
+# Said by a proxy that has no answer of the API; the numbers from 520 are Cloudflare's.
+_OF_GATEWAYS = frozenset({502, 503, 504, *range(520, 531)})
+
+_TEXTUAL = frozenset(
+    {
+        "application/ecmascript",
+        "application/javascript",
+        "application/sql",
+        "application/toml",
+        "application/x-ndjson",
+        "application/x-www-form-urlencoded",
+        "application/xml",
+        "application/yaml",
+        "image/svg+xml",
+    }
+)
+_TEXTUAL_SUFFIXES = ("+xml", "+yaml")
+# The members in which APIs describe an error: RFC 9457, and common practice.
+_WORDS = (
+    "detail",
+    "message",
+    "error_description",
+    "error_message",
+    "description",
+    "error",
+    "errors",
+    "title",
+)
+
+
+def result_of(rule: HttpRule, answer: HttpAnswer, host: str, *, repeatable: bool) -> object:
+    """Return the result of a call.
+
+    Raises `InvalidArguments` for errors that the model can correct (400, 422), and `ToolError` for other
+    refusals. A temporary failure (429, 5xx) raises `Retry` if the request is `repeatable` or cannot have
+    begun. Otherwise errors of the API raise `ToolError`, and those of a gateway before it
+    `OutcomeUnknown`.
+    """
+    if answer.status >= 400:
+        _raise_failure(answer, host, repeatable=repeatable)
+    if answer.status == 304 or answer.status < 200 or answer.status >= 300:
+        raise ToolError(f"{host} answered with status {answer.status}, which is no result")
+    if not answer.body.strip():
+        return {"status": answer.status}
+    document = _read_document(answer, host)
+    return document if rule.result is None else _select_result(rule.result, answer, document, host)
+
+
+def is_json(media_type: str) -> bool:
+    """Return True if a media type is JSON or based on it."""
+    return media_type == JSON or media_type.endswith("+json") or media_type == "text/json"
+
+
+def _read_document(answer: HttpAnswer, host: str) -> object:
+    if is_json(answer.media_type):
+        try:
+            document: object = loads(answer.body)
+        except NotJsonError as error:
+            raise ToolError(f"{host} answered with what it calls JSON and is none: {error}") from None
+        return document
+    if not answer.media_type:
+        return _guess_document(answer.body)
+    if answer.media_type.startswith("text/") or _is_textual(answer.media_type):
+        return _decode_text(answer)
+    return Media(answer.media_type, answer.body)
+
+
+def _guess_document(body: bytes) -> object:
+    """Read an answer without a media type: as JSON, text, or bytes."""
+    try:
+        document: object = loads(body)
+    except NotJsonError:
+        try:
+            return body.decode()
+        except UnicodeDecodeError:
+            return Media("application/octet-stream", body)
+    return document
+
+
+def _is_textual(media_type: str) -> bool:
+    return media_type in _TEXTUAL or media_type.endswith(_TEXTUAL_SUFFIXES)
+
+
+def _decode_text(answer: HttpAnswer) -> str:
+    try:
+        return answer.body.decode(answer.charset or "utf-8", errors="replace")
+    except LookupError:
+        return answer.body.decode("utf-8", errors="replace")
+
+
+def _select_result(expression: str, answer: HttpAnswer, document: object, host: str) -> object:
+    if isinstance(document, Media | str) and not is_json(answer.media_type):
+        raise ToolError(
+            f"{host} answered with {answer.media_type or 'no JSON'}; the rule's result needs JSON"
+        )
+    try:
+        return jmespath.search(expression, document)
+    except (JMESPathError, RecursionError, ValueError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ToolError(f"the rule's result does not fit what {host} answered: {first[:MAX_WORDS]}") from None
+
+
+def _raise_failure(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
+    said = _error_text(answer)
+    detail = f"{host} answered {answer.status}" + (f": {said}" if said else "")
+    if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):
+        raise Retry(detail, after=_parse_seconds(answer.retry_after))
+    if answer.status in _OF_GATEWAYS:
+        raise OutcomeUnknown(f"{detail}; the call may have had its effect, and was not repeated")
+    if answer.status in (400, 422):
+        raise InvalidArguments((detail,))
+    if answer.status in (401, 403, 407):
+        detail += "; the credential is for the owner of the HTTP adapter to mend"
+    raise ToolError(detail)
+
+
+def _has_not_begun(answer: HttpAnswer) -> bool:
+    """Return True if the API refused the request before processing it.
+
+    It did so with 429, or with 503 and `Retry-After`, and without a redirect before.
+    """
+    if answer.redirected:
+        return False
+    return answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
+
+
+def _error_text(answer: HttpAnswer) -> str:
+    """Return the API's own error message, as one short line."""
+    if is_json(answer.media_type) or not answer.media_type:
+        try:
+            said = _detail_of(loads(answer.body))
+        except NotJsonError:
+            said = _decode_text(answer) if not answer.media_type else ""
+    elif answer.media_type == "text/plain":
+        said = _decode_text(answer)
+    else:
+        said = ""  # a page for people
+    line = " ".join("".join(each if each.isprintable() else " " for each in said).split())
+    return line if len(line) <= MAX_WORDS else line[:MAX_WORDS].rstrip() + "…"
+
+
+def _detail_of(document: Any) -> str:
+    if isinstance(document, str):
+        return document
+    if isinstance(document, Mapping):
+        for name in _WORDS:
+            if document.get(name):
+                return _detail_of(document[name])
+    return dumps(document).decode() if document else ""
+
+
+def _parse_seconds(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+
 
 logger = logging.getLogger(__name__)
 

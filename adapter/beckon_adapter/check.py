@@ -3,12 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from beckon_adapter.declaration import has_rule, rule_of
-from beckon_adapter.mcp.rule import parse_mcp_rule
-from beckon_adapter.rule import HttpRule, parse_rule
+from beckon_adapter.rule import HttpRule, parse_mcp_rule, parse_rule
 from beckon_adapter.templates import parse_target
+from beckon_contract.catalogue.annotations import HTTP, MCP, BrokenPlace, find_parameters
 from beckon_contract.catalogue.diagnostics import Finding, errors, warning
-from beckon_contract.catalogue.options import HTTP, MCP
-from beckon_contract.catalogue.parameter_sources import BrokenPlace, find_parameters
 from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.knative.eventtypes import EventType, InvalidEventType, is_event_type, parse_event_type
 from beckon_contract.kubernetes_objects import Resource, Unreadable

@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from beckon_adapter.registry import RuleRegistry
+from beckon_adapter.declaration import RuleRegistry
 from beckon_contract.knative.eventtypes import GROUP, KIND, VERSIONS
 from beckon_contract.kubernetes_objects import Key, from_object
 from beckon_sources.api_client import ApiClient
@@ -52,20 +52,14 @@ class ClusterSource:
                 group.create_task(reflector.run())
 
     async def catch_up(self) -> None:
-        """Do nothing: the API server reports every change at once.
-
-        Triggers become ready later than that.
-        """
+        """Do nothing: the API server reports every change at once. Triggers become ready later than that."""
 
     async def close(self) -> None:
         """Close the connections to the API server."""
         await self._server.close()
 
     def put(self, document: Document) -> None:
-        """Store a new or changed EventType.
-
-        The items of a list need not state their kind.
-        """
+        """Store a new or changed EventType. The items of a list need not state their kind."""
         try:
             self._registry.put(from_object({**document, "apiVersion": _API_VERSION, "kind": KIND}))
         except ValueError as error:

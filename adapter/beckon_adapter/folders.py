@@ -3,13 +3,12 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from beckon_adapter.declaration import RuleRegistry
 from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts
-from beckon_adapter.registry import RuleRegistry
 from beckon_contract.knative.addresses import CLUSTER_DOMAIN, published_address
 from beckon_contract.knative.eventtypes import is_event_type
 from beckon_contract.kubernetes_objects import Resource
-from beckon_sources.folder_watch import Follower
-from beckon_sources.folders import ManifestFolders
+from beckon_sources.folders import Follower, ManifestFolders
 
 
 class FolderSource:
@@ -38,10 +37,7 @@ class FolderSource:
         await self._follower.run()
 
     async def catch_up(self) -> None:
-        """Read the changes of the folders.
-
-        A call may come before the adapter notices its EventType.
-        """
+        """Read the changes of the folders. A call may come before the adapter notices its EventType."""
         await self._follower.refresh()
 
     async def close(self) -> None:

@@ -84,10 +84,7 @@ _ABSENT: Final = _Absent()
 
 
 def body_of(rule: HttpRule, arguments: Arguments) -> Body | None:
-    """Return the body for these arguments; raise `UnfitArgument`.
-
-    Returns `None` if there is no body.
-    """
+    """Return the body for these arguments; raise `UnfitArgument`. Returns `None` if there is no body."""
     if not rule.has_body:
         return None
     value = _fill_value(rule.body, arguments)

@@ -1,4 +1,6 @@
-"""The HTTP rule of an EventType: the annotation `beckon.dev/http`.
+"""The rules of EventTypes, `beckon.dev/http` and `beckon.dev/mcp`: HTTP requests, and tools of MCP servers.
+
+The HTTP rule:
 
     method: GET                     # default: GET, or POST where there is a body
     url: https://api.example.com/v1/cities/{city}/weather
@@ -14,15 +16,15 @@
 
 `{name}` is replaced by an argument of the call; `{{` and `}}` are literal braces. A field with an absent
 argument is left out, except the URL, which needs all of its arguments. A text of only `{name}` keeps the
-type of the argument in a JSON body.
+type of the argument in a JSON body. An MCP rule names a server, or its address, and the tool there.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import jmespath
 import orjson
-import yaml
 from jmespath.exceptions import JMESPathError
 from pydantic import (
     BaseModel,
@@ -38,7 +40,7 @@ from pydantic import (
 )
 
 from beckon_adapter.templates import check_cookie, check_header, parse_target, parse_template
-from beckon_contract.catalogue.options import HTTP, parse_timeout
+from beckon_contract.catalogue.annotations import HTTP, MCP, parse_timeout
 from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.yamltext import NotReadable, read_document
 
@@ -237,14 +239,6 @@ def parse_rule(text: str, parameters: Mapping[str, Any] | None = None) -> HttpRu
     return rule
 
 
-def write_rule(rule: HttpRule) -> str:
-    """Return the YAML of a rule, without defaults, for `parse_rule`."""
-    document = rule.model_dump(mode="json", exclude_defaults=True)
-    if "timeout" in document:
-        document["timeout"] = f"{rule.timeout:g}s"
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1000)
-
-
 def _find_unknown(rule: HttpRule, parameters: Mapping[str, Any]) -> Iterator[FieldProblem]:
     known = parameters.get("properties") or {}
     listed = f"the parameters are {', '.join(sorted(known))}" if known else "the EventType has no parameters"
@@ -280,3 +274,84 @@ def _to_problem(error: dict[str, Any]) -> FieldProblem:
     elif error["type"] == "missing":
         message = "missing"
     return FieldProblem(".".join([_PLACE, *map(str, steps)]), message)
+
+
+SETTING = "BECKON_ADAPTER_MCP_SERVERS"
+_SHORTEST = 6  # characters of a secret that is looked for; a shorter one is part of ordinary words
+
+
+class NamedServer(BaseModel):
+    """One entry of the setting: a server at a URL, or a command that speaks MCP over its standard streams.
+
+    A command has the environment of `env` and nothing of the adapter's but PATH and HOME. `secret` names
+    those of `env` whose values never appear in the log and in results.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+    url: str = ""
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = Field({}, repr=False)
+    secret: frozenset[str] = frozenset()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The secret values to hide, the longest first.
+
+        Values shorter than `_SHORTEST` characters are not hidden.
+        """
+        values = {
+            self.env[name] for name in self.secret & self.env.keys() if len(self.env[name]) >= _SHORTEST
+        }
+        return tuple(sorted(values, key=len, reverse=True))
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if bool(self.url) == bool(self.command):
+            raise ValueError("a server has either a url or a command")
+        return self
+
+
+_MCP_PLACE = f"metadata.annotations[{MCP}]"
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+
+
+class McpRule(BaseModel):
+    """One rule; `timeout` is in seconds."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    server: str
+    tool: str = Field(min_length=1, max_length=128)
+    timeout: Annotated[float, BeforeValidator(read_seconds)] = 60.0
+    credential: str | None = Field(None, pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+
+    @field_validator("server")
+    @classmethod
+    def _is_server(cls, value: str) -> str:
+        if "://" in value:
+            if any(segment.names for segment in parse_target(value).path):
+                raise ValueError("the URL of a server has no arguments in it")
+        elif not _NAME.fullmatch(value):
+            raise ValueError("must be the name of a server, or its URL such as https://mcp.example.com/mcp")
+        return value
+
+
+def parse_mcp_rule(text: str) -> McpRule:
+    """Read the annotation's YAML or JSON; raise `InvalidRule`."""
+    try:
+        document = read_document(text)
+    except NotReadable as error:
+        raise InvalidRule([FieldProblem(_MCP_PLACE, f"not YAML: {error}")]) from None
+    if not isinstance(document, dict):
+        raise InvalidRule([FieldProblem(_MCP_PLACE, "must be a mapping with server and tool")])
+    try:
+        return McpRule.model_validate(document)
+    except ValidationError as error:
+        raise InvalidRule(
+            FieldProblem(
+                ".".join([_MCP_PLACE, *map(str, each["loc"])]), each["msg"].removeprefix("Value error, ")
+            )
+            for each in error.errors(include_url=False)
+        ) from None

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from beckon_adapter.egress.hosts import AllowedHost, Credential
-from beckon_adapter.mcp.rule import NamedServer
+from beckon_adapter.rule import NamedServer
 from beckon_contract.yamltext import NotReadable, read_document
 
 Entry = TypeVar("Entry", bound=BaseModel)

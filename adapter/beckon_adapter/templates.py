@@ -19,10 +19,7 @@ _TOKEN = re.compile(r"(\{\{|\}\}|\{[^{}]+\}|[{}])")
 
 
 class UnfitArgument(ValueError):
-    """An argument unfit for its place in the rule.
-
-    The message is for the caller.
-    """
+    """An argument unfit for its place in the rule. The message is for the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,7 @@ class Template:
         return None if self.names else "".join(part for part in self.parts if isinstance(part, str))
 
     def split(self, separator: str) -> Iterator["Template"]:
-        """Yield the parts between separators in the literal text.
-
-        The name of a slot is never split.
-        """
+        """Yield the parts between separators in the literal text. The name of a slot is never split."""
         current: list[str | Slot] = []
         for part in self.parts:
             if isinstance(part, Slot):
@@ -74,10 +68,7 @@ class Template:
         yield Template(tuple(current))
 
     def fill(self, arguments: Arguments, write: Write, literal: Callable[[str], str] = str) -> str | None:
-        """Return the text with its arguments written by `write`.
-
-        Returns `None` if one of them is absent.
-        """
+        """Return the text with its arguments written by `write`. Returns `None` if one of them is absent."""
         if any(is_absent(arguments, name) for name in self.names):
             return None
         return "".join(
@@ -88,10 +79,7 @@ class Template:
 
 @lru_cache(maxsize=4096)
 def parse_template(text: str) -> Template:
-    """Parse a text; raise `ValueError` for an unmatched single brace.
-
-    A brace must be closed or doubled.
-    """
+    """Parse a text; raise `ValueError` for an unmatched single brace. A brace must be closed or doubled."""
     parts: list[str | Slot] = []
     literal = ""
     for token in _TOKEN.split(text):
@@ -109,10 +97,7 @@ def parse_template(text: str) -> Template:
 
 
 def is_absent(arguments: Arguments, name: str) -> bool:
-    """Return True if an argument is missing or null.
-
-    A field with such an argument is left out.
-    """
+    """Return True if an argument is missing or null. A field with such an argument is left out."""
     return arguments.get(name) is None
 
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
 from beckon_agent.api.chat import routes as chat
-from beckon_agent.api.chat.memory import HandedCalls
+from beckon_agent.api.chat.request import HandedCalls
 from beckon_agent.api.chat.routes import ChatRuns
 from beckon_agent.api.events import routes as events
 from beckon_agent.api.events.request import EventRules
@@ -33,18 +33,18 @@ from beckon_agent.api.http.errors import (
 from beckon_agent.api.http.middleware import BodyLimit, RequestIds, allowed_methods
 from beckon_agent.api.http.openapi import describe_app
 from beckon_agent.api.http.streaming import ClientGone, StreamPace
-from beckon_agent.api.late_replies import LateReplySink
+from beckon_agent.api.late_replies import LateReplies, LateReplySink
 from beckon_agent.api.mcp.server import McpSettings, mount_mcp
+from beckon_agent.api.operations import StoreHealth
 from beckon_agent.api.responses import routes as responses
 from beckon_agent.api.runs import routes as runs
 from beckon_agent.core.context import owner_of, request_id
 from beckon_agent.durable.engine import RunEngine
-from beckon_agent.durable.late_replies import LateReplies
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_agent.store.health import StoreHealth
-from beckon_agent.telemetry.http_spans import NOT_BY_FASTAPI, TracedRequests
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
+from beckon_agent.telemetry.spans import NOT_BY_FASTAPI, TracedRequests
+from beckon_agent.tool_calls.broker import ReplyKeys
+from beckon_runtime.logs import point_to_log
 
 logger = logging.getLogger(__name__)
 
@@ -53,10 +53,7 @@ _SHOWN_PATH = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class RunStorage:
-    """The parts for storing runs.
-
-    The routes for stored runs exist only with it.
-    """
+    """The parts for storing runs. The routes for stored runs exist only with it."""
 
     store: Store
     engine: RunEngine
@@ -171,7 +168,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ClientGone)
     async def client_gone(_: Request, __: ClientGone) -> Response:
-        return Response(status_code=499)  # as nginx counts it; nobody reads it
+        return Response(status_code=499)  # as nginx counts it; the client is gone
 
     @app.exception_handler(RequestValidationError)
     async def invalid_request(request: Request, error: RequestValidationError) -> Response:
@@ -191,9 +188,8 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected_error(request: Request, _: Exception) -> Response:
-        return refuse_request(
-            request.url.path, 500, "an unexpected error; the log of the agent has the details"
-        )
+        message = f"an unexpected error; {point_to_log('agent', request_id())}"
+        return refuse_request(request.url.path, 500, message)
 
 
 def _first_problem(request: Request, error: RequestValidationError) -> tuple[str, str | None]:

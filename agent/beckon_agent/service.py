@@ -25,10 +25,7 @@ _CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own 
 
 
 class NoRoom(Exception):
-    """Nothing can begin now; a later try may succeed.
-
-    The message says why.
-    """
+    """Nothing can begin now; a later try may succeed. The message says why."""
 
 
 @dataclass(slots=True)
@@ -91,10 +88,7 @@ class Service:
                         yield event
 
     async def call_tool(self, hosted: AgentHandle, name: str, arguments: str) -> CallFinished:
-        """Make one call without a model, as an agent would.
-
-        Raises the same errors as `admit`.
-        """
+        """Make one call without a model, as an agent would. Raises the same errors as `admit`."""
         await self.admit_request(hosted)
         tool_call = ToolCall(id="by-hand", name=name, arguments=arguments)
         with self.count_run():
@@ -106,10 +100,6 @@ class Service:
             )
             self.metrics.count_call(finished, hosted.name)
             return finished
-
-    def has_room(self) -> bool:
-        """Return True if a run may begin now."""
-        return not self.draining and self.running < self.max_runs
 
     async def drain_runs(self) -> None:
         """Let nothing more begin; return when nothing is in progress."""
@@ -131,7 +121,7 @@ class Service:
         if self.draining:
             raise NoRoom("the agent is shutting down; ask again shortly")
         if self.running >= self.max_runs:
-            raise NoRoom(f"the agent has as many runs under way as it may have ({self.max_runs}); try again")
+            raise NoRoom(f"the limit of runs in progress is reached ({self.max_runs}); try again")
 
     @contextmanager
     def count_run(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from beckon_agent.auth.settings import AccessOptions, OidcOptions
+from beckon_agent.auth.options import AccessOptions, OidcOptions
 from beckon_agent.core.context import Principal
 from beckon_agent.core.model_types import TextCalls
 from beckon_contract.resources.agent_terms import KEY_PREFIX, OIDC_PREFIX
@@ -39,7 +39,7 @@ class Settings(ServingSettings):
     metrics_users: str = Field(
         "",
         description="Without that port: who may read /metrics, key:NAME or oidc:SUBJECT separated by "
-        "commas, or * for everyone who is let in; unset: only callers of this machine, where the agent "
+        "commas, or * for every admitted caller; unset: only callers of this machine, where the agent "
         "listens on loopback and neither keys nor an issuer are set.",
     )
     manifests: str = Field(
@@ -70,7 +70,7 @@ class Settings(ServingSettings):
         6,
         ge=0.5,
         le=300,
-        description="Seconds after a replica's last sign of life until another goes on with its runs.",
+        description="Seconds after a replica's last sign of life until another one continues its runs.",
     )
     answer_sink: str = Field(
         "",
@@ -133,7 +133,7 @@ class Settings(ServingSettings):
     )
     anonymous: bool | None = Field(
         None,
-        description="Whether callers without a key or token are let in; unset: only from this machine, "
+        description="Whether callers without a key or token are admitted; unset: only from this machine, "
         "where the agent listens on loopback and neither keys nor an issuer are set.",
     )
     open_events: bool = Field(
@@ -231,10 +231,7 @@ class Settings(ServingSettings):
         return self
 
     def watched_namespaces(self) -> frozenset[str]:
-        """Return the namespaces to serve; empty if folders are read.
-
-        `*` among them means all namespaces.
-        """
+        """Return the namespaces to serve; empty if folders are read. `*` among them means all namespaces."""
         return split_items(self.namespaces)
 
     def access_options(self) -> AccessOptions:

@@ -162,7 +162,7 @@ def _arrived(text: str, right: str) -> int:
 
 
 async def _peak(field_: Field) -> int:
-    """Return how many answers of the model were under way at once since this was asked last."""
+    """Return how many answers of the model were in progress at once since this was asked last."""
     connection = await connect(field_.model_port, FIRST_WORD)
     answered = await connection.exchange(b"GET /peak HTTP/1.1\r\nhost: bench\r\n\r\n")
     connection.close()

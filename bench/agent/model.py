@@ -9,7 +9,7 @@ A question holds its orders in brackets, such as `[bench city=17 words=32]`:
 
 The second turn is told by the tool's result in the conversation, whose number the answer repeats: so an
 answer is right only if the whole way worked. Requests are searched and not parsed, which keeps the model
-cheap. `GET /peak` tells how many answers were under way at once.
+cheap. `GET /peak` returns the most answers in progress at once.
 `python -m bench.agent.model` prints its port and ends when its input does.
 """
 

@@ -11,6 +11,9 @@ when the model is first sent the new declaration. The parts of the way are told 
 watches: a Tool waits for its Trigger, and how long that takes is Knative's affair. The same
 is measured for a new EventType whose calls an existing Trigger passes.
 
+With `--broker-class Beckon` the Brokers have Beckon's own class: its pods and NATS are installed, too, and
+the operator makes Brokers and Triggers Ready, in the time of the first row.
+
 With `--shared` the fifty tools of a Broker share one Trigger, as those of one service would:
 Knative itself takes more than half an hour to make 5,000 Triggers ready on two cores.
 
@@ -25,7 +28,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from bench.catalog import beckon, manifests
+from bench.catalog import manifests
 from bench.catalog.latency import Latency, Series, middle, quantile
 from bench.catalog.model import model_server
 from bench.catalog.sync import (
@@ -39,6 +42,7 @@ from bench.catalog.sync import (
     sync_operator_again,
     until,
 )
+from bench.cluster import beckon
 from bench.cluster.api import Api, reach
 from bench.cluster.machine import describe
 from bench.cluster.table import show
@@ -58,6 +62,17 @@ class Plan:
     tools: int
     changes: int
     shared: bool = False
+    broker_class: str = ""
+
+    @property
+    def has_own_class(self) -> bool:
+        """Whether Beckon is the controller of the Brokers."""
+        return self.broker_class == "Beckon"
+
+    @property
+    def controller(self) -> str:
+        """The controller that makes Triggers Ready."""
+        return "operator" if self.has_own_class else "Knative"
 
     @property
     def triggers_word(self) -> str:
@@ -70,7 +85,11 @@ async def measure(kube: Kube, plan: Plan) -> None:
     node = kube.get("nodes")["items"][0]["status"]["addresses"]
     address = next(one["address"] for one in node if one["type"] == "InternalIP")
     async with model_server(address) as (model, model_url), reach(kube) as api:
-        beckon.install(kube, model_url)
+        components = beckon.CALLS | {"agent"} | (beckon.BROKER_CLASS if plan.has_own_class else set())
+        settings = {"OPENAI_BASE_URL": model_url, "BECKON_ANONYMOUS": "true"}
+        beckon.install(kube, components, settings, stopped={"operator", "agent"})
+        if plan.has_own_class:
+            beckon.wait_until_available(kube, beckon.BROKER_CLASS)
         await _fill(kube, api, plan)
         syncs = [await sync_operator(kube, api, plan.tools)]
         beckon.scale(kube, "operator", 0)
@@ -92,18 +111,23 @@ async def measure(kube: Kube, plan: Plan) -> None:
 
 
 async def _fill(kube: Kube, api: Api, plan: Plan) -> None:
-    """Make the service and all the objects, and wait until Knative is done with them."""
+    """Make the service and all the objects, and wait until Knative has made its part of them Ready."""
     start_tool(kube)
-    routes = manifests.brokers(plan.tools, beckon.replies_url(kube), shared=plan.shared)
+    routes = manifests.brokers(
+        plan.tools, beckon.replies_url(kube), shared=plan.shared, broker_class=plan.broker_class
+    )
     brokers = sum(found["kind"] == "Broker" for found in routes)
     await _create(kube, routes)
-    await until(
-        lambda: all_ready(api, api.path("eventing.knative.dev/v1", "brokers"), brokers),
-        "all Brokers are Ready",
-    )
+    if not plan.has_own_class:
+        await until(
+            lambda: all_ready(api, api.path("eventing.knative.dev/v1", "brokers"), brokers),
+            "all Brokers are Ready",
+        )
     made = manifests.event_type if plan.shared else manifests.tool
     tools = [found for number in range(plan.tools) for found in made(number)]
     await _create(kube, tools)
+    if plan.has_own_class:
+        return
     triggers = sum(found["kind"] == "Trigger" for found in routes + tools)
     await until(
         lambda: all_ready(api, api.path("eventing.knative.dev/v1", "triggers"), triggers),
@@ -111,17 +135,17 @@ async def _fill(kube: Kube, api: Api, plan: Plan) -> None:
     )
 
 
-async def _create(kube: Kube, found: list[manifests.Manifest]) -> None:
+async def _create(kube: Kube, found: list[beckon.Manifest]) -> None:
     """Create objects; kubectl keeps to fifty requests a second."""
     for start in range(0, len(found), _AT_ONCE):
-        part = manifests.listed(found[start : start + _AT_ONCE])
+        part = beckon.listed(found[start : start + _AT_ONCE])
         await asyncio.to_thread(kube.run, "create", "-f", "-", stdin=part, timeout=300)
         sys.stderr.write(f"{min(start + _AT_ONCE, len(found))} of {len(found)} objects\r")
     sys.stderr.write("\n")
 
 
 async def _prepare_trigger(kube: Kube, api: Api) -> None:
-    kube.apply(manifests.listed([manifests.trigger_for_new()]))
+    kube.apply(beckon.listed([manifests.trigger_for_new()]))
     kube.wait("trigger/for-new-tools")
 
 
@@ -154,7 +178,7 @@ def _print_changes(plan: Plan, own: Series, shared: Series) -> None:
         spans = {
             "apply begun → in a model request": series.from_start,
             "apply ended → in a model request": series.from_end,
-            "… apply ended → Trigger Ready (Knative)": series.knative,
+            f"… apply ended → Trigger Ready ({plan.controller})": series.trigger,
             "… → Tool Ready (operator)": series.operator,
             "… → in a model request (agent)": series.agent,
             "delete begun → in no model request": series.gone,
@@ -174,10 +198,11 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="50 tools, 5 changes: does it work at all")
     parser.add_argument("--tools", type=int, default=1000, help="how many EventTypes are present")
     parser.add_argument("--changes", type=int, default=200, help="how many changes of each kind")
+    parser.add_argument("--broker-class", default="", help="the class of the Brokers; else the default")
     parser.add_argument("--shared", action="store_true", help="fifty EventTypes share a Trigger")
     arguments = parser.parse_args()
     tools, changes = (50, 5) if arguments.quick else (arguments.tools, arguments.changes)
-    plan = Plan(tools, changes, arguments.shared)
+    plan = Plan(tools, changes, arguments.shared, arguments.broker_class)
     try:
         cluster = find_cluster()
         print(describe(cluster))

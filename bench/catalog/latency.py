@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from bench.catalog.manifests import Manifest, declared_name, listed, new_name
+from bench.catalog.manifests import declared_name, new_name
 from bench.catalog.model import ModelServer
 from bench.catalog.sync import TOOLS
 from bench.cluster.api import Api, is_ready
+from bench.cluster.beckon import Manifest, listed
 from tests.cluster.kube import Kube
 
 _CHAT_SECONDS = 0.02
@@ -43,7 +44,7 @@ class Series:
 
     from_start: list[float] = field(default_factory=list)
     from_end: list[float] = field(default_factory=list)
-    knative: list[float] = field(default_factory=list)
+    trigger: list[float] = field(default_factory=list)
     operator: list[float] = field(default_factory=list)
     agent: list[float] = field(default_factory=list)
     gone: list[float] = field(default_factory=list)
@@ -107,12 +108,12 @@ class Latency:
         # Watches of our own may lag a moment behind those of Beckon.
         routed = self._triggers.ready.get(name, declared) if len(manifests) > 1 else ended
         written = self._tools.ready.get(name, declared)
-        series.knative.append(routed - ended)
+        series.trigger.append(routed - ended)
         series.operator.append(written - routed)
         series.agent.append(declared - written)
         if declared - ended > _WORTH_A_WORD:
             sys.stderr.write(
-                f"{name}: {declared - ended:.1f} s, of which Knative {routed - ended:.1f} s, "
+                f"{name}: {declared - ended:.1f} s, of which its Trigger {routed - ended:.1f} s, "
                 f"operator {written - routed:.1f} s, agent {declared - written:.1f} s\n"
             )
         gone = self._model.expect(declared_name(name), present=False)

@@ -5,15 +5,13 @@ InMemoryChannel, an object that Knative writes anew for each of them, so that a 
 one Broker are slow and five thousand exceed what etcd takes.
 """
 
-from typing import Any
-
 import orjson
+
+from bench.cluster.beckon import Manifest
 
 TOOLS_A_BROKER = 50
 NEW_TYPES = "bench.new."
 _TYPES = "bench.tool."
-
-Manifest = dict[str, Any]
 
 _PARAMETERS = {
     "type": "object",
@@ -33,15 +31,11 @@ _DESCRIPTION = "Tell the weather of the next days in a city, as the service {nam
 _TOOL = {"ref": {"apiVersion": "v1", "kind": "Service", "name": "tool"}}
 
 
-def listed(manifests: list[Manifest]) -> str:
-    """Return manifests as one document for kubectl."""
-    return orjson.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}).decode()
+def brokers(tools: int, replies_url: str, *, shared: bool = False, broker_class: str = "") -> list[Manifest]:
+    """Return the Brokers for so many tools, each with its Trigger for replies.
 
-
-def brokers(tools: int, replies_url: str, *, shared: bool = False) -> list[Manifest]:
-    """Return the Brokers for so many tools, each with its way back.
-
-    With `shared`, each also has the one Trigger that passes the calls of all its tools.
+    With `shared`, each also has the one Trigger that passes the calls of all its tools. Without a class they
+    have the cluster's default class.
     """
     found = []
     for number in range(-(-tools // TOOLS_A_BROKER)):
@@ -53,7 +47,10 @@ def brokers(tools: int, replies_url: str, *, shared: bool = False) -> list[Manif
             "backoffDelay": "PT0.2S",
             "deadLetterSink": {"uri": f"{replies_url}/dead-letters"},
         }
-        found.append(_object("eventing.knative.dev/v1", "Broker", name, {"delivery": delivery}))
+        broker = _object("eventing.knative.dev/v1", "Broker", name, {"delivery": delivery})
+        if broker_class:
+            broker["metadata"]["annotations"] = {"eventing.knative.dev/broker.class": broker_class}
+        found.append(broker)
         found.append(_trigger(f"{name}-replies", name, {"replyid": ""}, {"uri": f"{replies_url}/replies"}))
         if shared:
             found.append(_prefix_trigger(f"{name}-tools", name, _TYPES))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.catalog import beckon
 from bench.catalog.apiload import Requests, counted
+from bench.cluster import beckon
 from bench.cluster.api import Api, is_ready
 from bench.cluster.target import ready_pods, service_address
 from bench.cluster.usage import Pods
@@ -17,6 +17,7 @@ from tests.cluster.kube import Kube
 
 _LONGEST_SECONDS = 900
 _LOOK_SECONDS = 0.25
+_METRICS_PORT = 9090  # of the agent's Service
 TOOLS = "beckon.dev/v1alpha1"
 
 
@@ -127,7 +128,7 @@ async def _is_available(api: Api, component: str) -> bool:
 async def _agent_has(kube: Kube, tools: int) -> bool:
     try:
         async with httpx.AsyncClient(timeout=2) as client:
-            answer = await client.get(f"{agent_url(kube)}/metrics")
+            answer = await client.get(f"{agent_url(kube)}:{_METRICS_PORT}/metrics")
     except httpx.HTTPError:  # its pod does not answer yet
         return False
     if answer.status_code != 200:

@@ -70,7 +70,7 @@ async def measure(topology: Topology, plan: Plan) -> int:
 
 
 def _print_levels(
-    title: str, sides: tuple[Side, Side], levels: Sequence[tuple[int, int]], measured: Measured
+    title: str, sides: tuple[Side, ...], levels: Sequence[tuple[int, int]], measured: Measured
 ) -> None:
     rows = []
     for at_once, _ in levels:
@@ -85,7 +85,7 @@ def _print_levels(
     show(title, _COLUMNS, rows)
 
 
-def _ratios(at_once: str, sides: tuple[Side, Side], measured: Measured) -> tuple[str, ...]:
+def _ratios(at_once: str, sides: tuple[Side, ...], measured: Measured) -> tuple[str, ...]:
     """Return the row shim / RequestReply."""
     shim, peer = (measured[side.name, int(at_once)] for side in sides)
     names = ("calls_per_second", "p50", "p99", "own_cpu", "path_cpu")
@@ -98,7 +98,7 @@ def _ratios(at_once: str, sides: tuple[Side, Side], measured: Measured) -> tuple
     )
 
 
-async def _print_answers(sides: tuple[Side, Side]) -> None:
+async def _print_answers(sides: tuple[Side, ...]) -> None:
     pairs = [(case, side) for case in CASES for side in sides]
     answers = iter(await asyncio.gather(*(ask(side, case) for case, side in pairs)))
     rows = [(case.title, *(next(answers) for _ in sides)) for case in CASES]

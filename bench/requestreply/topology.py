@@ -17,7 +17,7 @@ NAMESPACE = "t-bench"
 _HERE = Path(__file__).parent
 _BROKER_URL = "http://broker-ingress.knative-eventing.svc.cluster.local/{namespace}/{name}"
 # What moves events in Knative's channel-based Broker: its ingress, the channel's dispatcher, its filter.
-_BROKER_PODS = (
+BROKER_PODS = (
     "eventing.knative.dev/brokerRole=ingress",
     "eventing.knative.dev/brokerRole=filter",
     "messaging.knative.dev/channel=in-memory-channel,messaging.knative.dev/role=dispatcher",
@@ -53,7 +53,7 @@ class Side:
 class Topology:
     """Everything that is measured."""
 
-    sides: tuple[Side, Side]
+    sides: tuple[Side, ...]
     broker: Pods
     tool: Pods
 
@@ -71,7 +71,7 @@ def install(kube: Kube, images: Images) -> Topology:
     topology = _look(kube)
     for side in topology.sides:
         for path in (side.together, side.alone):
-            _until_it_answers(side, path)
+            wait_for_answer(side, path)
     return topology
 
 
@@ -94,11 +94,12 @@ def _look(kube: Kube) -> Topology:
             Pods(front.values()),
         ),
     )
-    broker = {name: uid for labels in _BROKER_PODS for name, uid in ready_pods(eventing, labels).items()}
+    broker = {name: uid for labels in BROKER_PODS for name, uid in ready_pods(eventing, labels).items()}
     return Topology(sides, Pods(broker.values()), Pods(ready_pods(kube, "app=tool").values()))
 
 
-def _until_it_answers(side: Side, path: str) -> None:
+def wait_for_answer(side: Side, path: str) -> None:
+    """Wait until a call of this side is answered; raise `TimeoutError` after `_READY_SECONDS`."""
     deadline = time.monotonic() + _READY_SECONDS
     url = f"http://{side.address}{path}"
     with httpx.Client(timeout=70) as client:

@@ -1,6 +1,7 @@
 """The peer: a bare ASGI application that answers a POST with its body, served like the shim.
 
-`python -m bench.shim.echo` prints its port and ends when its input does.
+`python -m bench.shim.echo` prints its port and ends when its input does. With the argument `event` its
+answers are CloudEvents that name no call, as those of a service that was never written for calls.
 """
 
 import asyncio
@@ -14,6 +15,13 @@ import uvicorn
 import uvloop
 
 Message = MutableMapping[str, Any]
+_EVENT = [
+    (b"ce-specversion", b"1.0"),
+    (b"ce-id", b"r"),
+    (b"ce-source", b"/bench/tool"),
+    (b"ce-type", b"bench.reply"),
+]
+_MARKS = _EVENT if "event" in sys.argv[1:] else []
 
 
 async def echo(
@@ -26,7 +34,7 @@ async def echo(
         message = await receive()
         body += message["body"]
     length = (b"content-length", b"%d" % len(body))
-    headers = [(b"content-type", b"application/json"), length]
+    headers = [*_MARKS, (b"content-type", b"application/json"), length]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

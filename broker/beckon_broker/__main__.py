@@ -14,15 +14,15 @@ from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
 from beckon_broker.sender import Post
-from beckon_broker.service import Service, listen
+from beckon_broker.service import Service
 from beckon_broker.settings import Settings
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
+from beckon_runtime.process import CannotListen, listen, refuse_start
 from beckon_runtime.settings import setting_problems
+from beckon_sources.api_types import NotConfigured
 
 logger = logging.getLogger("beckon_broker")
-
-_USAGE = 2
 
 
 def main() -> int:
@@ -30,27 +30,22 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        for line in setting_problems("BECKON_BROKER_", error):
-            print(f"beckon-broker: {line}", file=sys.stderr)
-        return _USAGE
+        return refuse_start("beckon-broker", "; ".join(setting_problems("BECKON_BROKER_", error)))
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("broker", readable=readable, level=settings.log_level))
     try:
         listener = listen(settings.host, settings.port)
-    except OSError as error:
-        print(
-            f"beckon-broker: cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
-            "set BECKON_PORT and BECKON_HOST to an address that is free",
-            file=sys.stderr,
-        )
-        return _USAGE
+    except CannotListen as error:
+        return refuse_start("beckon-broker", str(error))
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner, contextlib.ExitStack() as stack:
         try:
             traced = stack.enter_context(_tracing())
         except ValueError as error:
-            print(f"beckon-broker: {error}", file=sys.stderr)
-            return _USAGE
-        lost = runner.run(Service(settings, listener, traced).run())
+            return refuse_start("beckon-broker", str(error))
+        try:
+            lost = runner.run(Service(settings, listener, traced).run())
+        except NotConfigured as error:
+            return refuse_start("beckon-broker", str(error))
     if lost:
         logger.warning("stopped; queued events lost, as they were in memory only: %d", lost)
     else:

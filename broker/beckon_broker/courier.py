@@ -2,16 +2,31 @@
 
 import asyncio
 import base64
+import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from beckon_broker.envelope import TTL, Envelope, Refused, seal_reply
+from beckon_broker.inbox import Inboxes
+from beckon_broker.log import LOG_AWAY, HeldDelivery, QueuedDelivery
 from beckon_broker.metrics import Metrics
-from beckon_broker.sender import Headers, NoAnswer, Post, Setback, read_answer, read_dead_letter_answer
+from beckon_broker.sender import (
+    Answer,
+    Headers,
+    NoAnswer,
+    Post,
+    Setback,
+    read_answer,
+    read_any_answer,
+    read_dead_letter_answer,
+)
 from beckon_broker.topology import Subscription, ingress_url
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, to_binary, to_structured
+from beckon_contract.cloudevents.extensions import IDEMPOTENT_CALL, NOT_BEGUN, OBSERVER, REPLY_ANY
 
 
 @dataclass(slots=True)
@@ -19,11 +34,13 @@ class Lane:
     """The deliveries of one Trigger; a change applies from the next attempt.
 
     A lane outlives its Trigger until its last delivery is over: accepted events are delivered to the
-    Trigger's last subscriber. `open` counts the deliveries waiting or in progress.
+    Trigger's last subscriber. `open` counts the deliveries waiting or in progress. The deliveries of an
+    ordered Trigger take turns.
     """
 
     subscription: Subscription
     slots: asyncio.Semaphore
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     open: int = 0
 
 
@@ -33,12 +50,14 @@ DATA = "knativeerrordata"
 MAX_DATA_BYTES = 768  # 1024 characters in Base64, Knative's bound
 
 
-def dead_letter(envelope: Envelope, destination: str, setback: Setback) -> CloudEvent:
+def dead_letter(queued: QueuedDelivery, destination: str, setback: Setback) -> CloudEvent:
     """Return the original event with the attributes of its failure.
 
     They are the failed destination, the status code and the answer's body. The body is cut so that its Base64
-    has at most 1024 characters; an empty one gives no attribute.
+    has at most 1024 characters; an empty one gives no attribute. `NOT_BEGUN` and `OBSERVER` are there only if
+    they are true.
     """
+    envelope = queued.envelope
     error: dict[str, AttributeValue] = {
         TTL: envelope.ttl,
         DESTINATION: destination,
@@ -46,82 +65,208 @@ def dead_letter(envelope: Envelope, destination: str, setback: Setback) -> Cloud
     }
     if setback.data:
         error[DATA] = base64.b64encode(setback.data[:MAX_DATA_BYTES]).decode()
-    return envelope.event.without(DATA).extended(**error)
+    if not setback.begun:
+        error[NOT_BEGUN] = True
+    if queued.observes:
+        error[OBSERVER] = True
+    return envelope.event.without(DATA, NOT_BEGUN, OBSERVER).extended(**error)
 
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Accept = Callable[[Envelope, str], Awaitable[None]]
+_TRUE = (True, "true")
+_LOG_SECONDS = 300.0  # for which a reply waits for the log
+_LOG_PAUSE = 0.5
 _NO_ANSWER = 500  # what knativeerrorcode says where there was no HTTP answer, as in Knative
 
 
-class Courier:
-    """Delivers events; has no queue.
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for every delivery.
 
-    `accept` takes a reply back into the broker or raises `Refused`.
+    `concurrency` limits the simultaneous attempts for one Trigger; `timeout` is the seconds of an attempt
+    where `delivery.timeout` is absent. `base_url` is where this broker listens. `correlation` and `reply`
+    name the attributes by which calls and replies belong together (Knative's RequestReply).
+    """
+
+    concurrency: int
+    timeout: float
+    base_url: str
+    correlation: str = "correlationid"
+    reply: str = "replyid"
+
+
+@dataclass(slots=True)
+class _Tally:
+    """The attempts of one delivery so far, and whether one of them may have begun the work."""
+
+    attempts: int
+    begun: bool
+
+
+_LOST = Setback(
+    _NO_ANSWER,
+    b"dispatch error: the broker process that delivered this event ended before it noted the outcome; "
+    b"the subscriber may have done its work",
+    retriable=False,
+)
+
+
+class Courier:
+    """Carries out deliveries.
+
+    `accept` takes a reply back into the broker, but not for the Triggers of a subscriber that has it already;
+    it raises `Refused`. `inboxes` are those of the shim.
     """
 
     def __init__(
-        self, post: Post, accept: Callable[[Envelope], None], metrics: Metrics, timeout: float, base_url: str
+        self, post: Post, accept: Accept, metrics: Metrics, terms: Terms, inboxes: Inboxes | None = None
     ) -> None:
+        self._inboxes = inboxes
         self._post = post
         self._accept = accept
         self._metrics = metrics
-        self._timeout = timeout
-        self._base_url = base_url
+        self._terms = terms
 
-    async def deliver(self, envelope: Envelope, lane: Lane) -> None:
-        """Deliver an event to a Trigger's subscriber and its reply to the broker, or dead-letter it."""
-        outcome = await self._persist(lane, lambda: self._to_subscriber(envelope, lane))
+    async def deliver(self, held: HeldDelivery, lane: Lane) -> None:
+        """Deliver an event to a Trigger's subscriber and its reply to the broker, or dead-letter it.
+
+        A cancelled delivery goes back to the log with its attempts.
+        """
+        tally = _Tally(held.queued.attempts, held.queued.begun)
+        try:
+            async with lane.turn if held.queued.ordered else contextlib.nullcontext():
+                await self._deliver(held, lane, tally)
+        except asyncio.CancelledError:
+            await held.release(tally.attempts, begun=tally.begun)
+            raise
+        await held.settle()
+
+    async def _deliver(self, held: HeldDelivery, lane: Lane, tally: _Tally) -> None:
+        queued, envelope = held.queued, held.queued.envelope
+        once = self._is_made_once(queued, lane)
+        outcome: CloudEvent | Setback | None = _LOST
+        if not (once and (held.lost_before or queued.begun)):
+            to_subscriber = partial(self._to_subscriber, queued, lane, tally)
+            outcome = await self._persist(lane, to_subscriber, tally, once=once)
         destination = lane.subscription.subscriber
         if isinstance(outcome, CloudEvent):
             # Only the reply is tried again: the subscriber has done its work.
             reply = outcome
-            outcome = await self._persist(lane, lambda: self._to_broker(envelope, reply))
-            destination = ingress_url(self._base_url, envelope.broker)
+            served = await self._to_inbox(envelope, reply)
+            outcome = await self._persist(
+                lane, lambda: self._to_broker(envelope, reply, served), _Tally(0, begun=True)
+            )
+            destination = ingress_url(self._terms.base_url, envelope.broker)
         if isinstance(outcome, Setback):
-            await self._dead_letter(envelope, lane, destination, outcome)
+            await self._dead_letter(queued, lane, destination, outcome)
         else:
             self._metrics.delivered(lane.subscription.key)
 
-    async def _persist(self, lane: Lane, attempt: Callable[[], Awaitable[T | Setback]]) -> T | Setback:
-        """Repeat an attempt until success, permanent failure or the retry limit."""
-        retries = 0
+    def _is_made_once(self, queued: QueuedDelivery, lane: Lane) -> bool:
+        """Return True for a call that is not repeated once its subscriber may have begun.
+
+        A call whose EventType says that it is idempotent is repeated, and one whose Trigger has delivery
+        options of its own.
+        """
+        extensions = queued.envelope.event.extensions
+        is_call = self._terms.correlation in extensions and self._terms.reply not in extensions
+        repeatable = extensions.get(IDEMPOTENT_CALL) in _TRUE or lane.subscription.has_own_delivery
+        return is_call and not repeatable
+
+    async def _persist(
+        self,
+        lane: Lane,
+        attempt: Callable[[], Awaitable[T | Setback]],
+        tally: _Tally,
+        *,
+        once: bool = False,
+    ) -> T | Setback:
+        """Repeat an attempt until success, permanent failure or the retry limit.
+
+        With `once`, it is not repeated after an attempt that may have begun the work. The failure is that of
+        the last attempt, but `begun` if any attempt was.
+        """
         while True:
             outcome = await attempt()
-            delivery = lane.subscription.delivery
-            if not isinstance(outcome, Setback) or not outcome.retriable or retries >= delivery.retry:
+            if not isinstance(outcome, Setback):
                 return outcome
+            tally.begun |= outcome.begun
+            delivery = lane.subscription.delivery
+            over = not outcome.retriable or tally.attempts >= delivery.retry
+            if over or (once and outcome.begun and not outcome.asks_again):
+                return replace(outcome, begun=tally.begun)
             self._metrics.retried(lane.subscription.key)
-            await asyncio.sleep(delivery.delay(retries, outcome.retry_after))
-            retries += 1
+            await asyncio.sleep(delivery.delay(tally.attempts, outcome.retry_after))
+            tally.attempts += 1
 
-    async def _to_subscriber(self, envelope: Envelope, lane: Lane) -> CloudEvent | Setback | None:
+    async def _to_subscriber(
+        self, queued: QueuedDelivery, lane: Lane, tally: _Tally
+    ) -> CloudEvent | Setback | None:
+        envelope, begun_before = queued.envelope, tally.begun
         async with lane.slots:
             subscription = lane.subscription
             headers, body = _message(envelope.event, subscription.delivery.format)
             headers += [("prefer", "reply"), *_headers(envelope)]
-            timeout = subscription.delivery.timeout or self._timeout
+            timeout = subscription.delivery.timeout or self._terms.timeout
+            tally.begun = True  # for a process that is stopped meanwhile
             try:
-                outcome = read_answer(await self._post(subscription.subscriber, headers, body, timeout))
+                answer = await self._post(subscription.subscriber, headers, body, timeout)
             except NoAnswer as error:
-                outcome = _no_answer(error)
+                outcome: CloudEvent | Setback | None = _no_answer(error)
+            else:
+                outcome = self._read(queued, answer)
+            if isinstance(outcome, Setback):
+                tally.begun = begun_before or outcome.begun
             _log(envelope, lane, outcome)
             return outcome
 
-    async def _to_broker(self, cause: Envelope, reply: CloudEvent) -> Setback | None:
-        try:
-            self._accept(seal_reply(cause, reply))
-        except Refused as refused:
-            problem, passing = refused.problem, refused.problem.status >= 500
-            self._metrics.refused(problem.slug)
-            if not passing:
-                logger.warning("the reply to event %s is not taken: %s", cause.event.id, problem.detail)
-            return Setback(problem.status, problem.detail.encode(), retriable=passing)
-        return None
+    def _read(self, queued: QueuedDelivery, answer: Answer) -> CloudEvent | Setback | None:
+        """Return the reply in an answer; the one to a call gets the call's token, if it has none."""
+        call = queued.envelope.event
+        if queued.answers and call.extensions.get(REPLY_ANY) == "any":
+            reply = read_any_answer(
+                answer, call, f"/beckon/triggers/{queued.trigger.namespace}/{queued.trigger.name}"
+            )
+        else:
+            reply = read_answer(answer)
+        if queued.answers and isinstance(reply, CloudEvent) and not reply.extensions.get(self._terms.reply):
+            return reply.extended(**{self._terms.reply: call.extensions[self._terms.correlation]})
+        return reply
 
-    async def _dead_letter(self, envelope: Envelope, lane: Lane, destination: str, setback: Setback) -> None:
-        trigger, event = lane.subscription.key, envelope.event
+    async def _to_inbox(self, cause: Envelope, reply: CloudEvent) -> str:
+        """Hand a reply over to the replica of the shim that waits; return the subscriber that has it then."""
+        if self._inboxes is None:
+            return ""
+        try:
+            return await self._inboxes.hand_over(seal_reply(cause, reply))
+        except Refused:
+            return ""  # and the broker refuses it for the same reason
+
+    async def _to_broker(self, cause: Envelope, reply: CloudEvent, served: str) -> Setback | None:
+        """Take a reply into the broker. While the log is away, this goes on, whatever the Trigger says."""
+        end = time.monotonic() + _LOG_SECONDS
+        while True:
+            try:
+                await self._accept(seal_reply(cause, reply), served)
+            except Refused as refused:
+                problem = refused.problem
+            else:
+                return None
+            self._metrics.refused(problem.slug)
+            if problem.slug not in LOG_AWAY or time.monotonic() > end:
+                break
+            await asyncio.sleep(_LOG_PAUSE)
+        if problem.status < 500:
+            logger.warning("the reply to event %s is not taken: %s", cause.event.id, problem.detail)
+        return Setback(problem.status, problem.detail.encode(), retriable=problem.status >= 500)
+
+    async def _dead_letter(
+        self, queued: QueuedDelivery, lane: Lane, destination: str, setback: Setback
+    ) -> None:
+        trigger, envelope, event = lane.subscription.key, queued.envelope, queued.envelope.event
         what = f"event {event.id} (type {event.type}) for {trigger}"
         if lane.subscription.dead_letter is None:
             logger.warning(
@@ -133,8 +278,9 @@ class Courier:
             )
             self._metrics.dropped(trigger, "no-dead-letter-sink")
             return
-        letter = dead_letter(envelope, destination, setback)
-        failed = await self._persist(lane, lambda: self._to_sink(envelope, letter, lane))
+        letter = dead_letter(queued, destination, setback)
+        to_sink = partial(self._to_sink, envelope, letter, lane)
+        failed = await self._persist(lane, to_sink, _Tally(0, begun=True))
         if failed is None:
             self._metrics.dead_lettered(trigger)
             return
@@ -149,7 +295,7 @@ class Courier:
             if subscription.dead_letter is None:
                 return Setback(_NO_ANSWER, b"the dead-letter sink was taken away", retriable=False)
             headers, body = _message(letter, subscription.delivery.format)
-            timeout = subscription.delivery.timeout or self._timeout
+            timeout = subscription.delivery.timeout or self._terms.timeout
             try:
                 answer = await self._post(
                     subscription.dead_letter, headers + _headers(envelope), body, timeout
@@ -184,10 +330,7 @@ def _ids(envelope: Envelope) -> dict[str, str]:
 
 
 def _message(event: CloudEvent, mode: str | None) -> tuple[Headers, bytes]:
-    """Return the HTTP message of an event.
-
-    It is in binary mode, unless `delivery.format` is `json`.
-    """
+    """Return the HTTP message of an event. It is in binary mode, unless `delivery.format` is `json`."""
     return to_structured(event) if mode == "json" else to_binary(event)
 
 
@@ -196,4 +339,4 @@ def _headers(envelope: Envelope) -> Headers:
 
 
 def _no_answer(error: NoAnswer) -> Setback:
-    return Setback(_NO_ANSWER, f"dispatch error: {error}".encode(), retriable=True)
+    return Setback(_NO_ANSWER, f"dispatch error: {error}".encode(), retriable=True, begun=error.sent)

@@ -1,130 +1,73 @@
-"""The broker without its HTTP: accepts events for the Triggers' lanes."""
+"""The broker without its HTTP: matches events, stores their deliveries, and carries these out."""
 
 import asyncio
+import hashlib
 import logging
-from dataclasses import dataclass
-from functools import partial
 
-from beckon_broker.courier import Courier, Lane
+from beckon_broker.courier import Courier, Lane, Terms
 from beckon_broker.envelope import BrokerName, Envelope, Refused
+from beckon_broker.inbox import Inboxes
+from beckon_broker.log import UNAVAILABLE, HeldDelivery, Log, QueuedDelivery, refuse
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post
-from beckon_broker.topology import Subscription, Topology
+from beckon_broker.topology import Routes, Subscription, Topology
 from beckon_contract.kubernetes_objects import Key
 from beckon_runtime.problem import Problem
 
-# Replies may fill the backlog further than new events: the call they answer has been carried
-# out, and senders waiting for room must not lock out the replies that would make it.
-_REPLY_RESERVE = 1.25
-
-
-@dataclass(slots=True)
-class Ticket:
-    """The room one event holds until the last of its deliveries is over."""
-
-    backlog: "Backlog"
-    size: int
-    open: int
-
-    def close_one(self) -> None:
-        """Note the end of one delivery; the last frees the event's bytes."""
-        self.open -= 1
-        self.backlog.deliveries -= 1
-        if self.open == 0:
-            self.backlog.events -= 1
-            self.backlog.bytes -= self.size
-
-
-class Backlog:
-    """Counts the open deliveries (one event to one Trigger), their events, and the events' bytes."""
-
-    def __init__(self, max_deliveries: int, max_bytes: int) -> None:
-        self.max_deliveries = max_deliveries
-        self.max_bytes = max_bytes
-        self.deliveries = 0
-        self.events = 0
-        self.bytes = 0
-
-    def admit(self, deliveries: int, size: int, *, is_reply: bool) -> Ticket | None:
-        """Return room for an event and its deliveries, or `None` if full.
-
-        An empty backlog takes any event: one with more Triggers than the limit would never fit.
-        """
-        stretch = _REPLY_RESERVE if is_reply else 1.0
-        fits = (
-            self.deliveries + deliveries <= self.max_deliveries * stretch
-            and self.bytes + size <= self.max_bytes * stretch
-        )
-        if not fits and self.deliveries:
-            return None
-        self.deliveries += deliveries
-        self.events += 1
-        self.bytes += size
-        return Ticket(self, size, deliveries)
-
-
 logger = logging.getLogger(__name__)
 
-_RETRY_AFTER = 1  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Limits of delivery: concurrent attempts per Trigger, and seconds per attempt.
-
-    The time-out applies to Triggers without `delivery.timeout`.
-    """
-
-    concurrency: int
-    timeout: float
+_UNKNOWN_SECONDS = 10.0
 
 
 class Dispatcher:
-    """Accepts at once and delivers in the background, in memory.
+    """Accepts an event once its deliveries are in the log, and carries out what the log hands out.
 
-    Knative's Kafka broker does the same, but not in memory. A delivery waiting for its next attempt does not
-    count as a concurrent attempt, so one failing event does not hold up a Trigger's other events.
+    A delivery waiting for its next attempt does not count as a concurrent attempt, so one failing event does
+    not hold up a Trigger's other events.
     """
 
-    def __init__(self, post: Post, backlog: Backlog, metrics: Metrics, pace: Pace, base_url: str) -> None:
-        self.backlog = backlog
+    def __init__(
+        self, post: Post, log: Log, metrics: Metrics, terms: Terms, inboxes: Inboxes | None = None
+    ) -> None:
+        self.log = log
         self.topology = Topology()
+        self._has_topology = False
         self.draining = False
         self._metrics = metrics
-        self._concurrency = pace.concurrency
-        self._courier = Courier(post, partial(self.accept, is_reply=True), metrics, pace.timeout, base_url)
+        self._terms = terms
+        self._courier = Courier(post, self._accept_reply, metrics, terms, inboxes)
         self._ready: dict[Key, Subscription] = {}
+        self._routes: dict[BrokerName, Routes] = {}
         self._lanes: dict[Key, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._applied = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        metrics.watch_queues(self.loads)
 
     def apply(self, topology: Topology) -> None:
         """Route by these Brokers and Triggers; queued deliveries stay queued."""
         self.topology = topology
+        self._has_topology = True
+        self._routes = {broker: Routes(found) for broker, found in topology.brokers.items()}
         self._ready = {subscription.key: subscription for subscription in topology.subscriptions()}
         for key, subscription in self._ready.items():
             lane = self._lanes.get(key)
             if lane is None:
-                self._lanes[key] = Lane(subscription, asyncio.Semaphore(self._concurrency))
+                self._lanes[key] = Lane(subscription, asyncio.Semaphore(self._terms.concurrency))
             else:
                 lane.subscription = subscription
         for key in list(self._lanes):
             self._retire(key)
+        self._applied.set()
 
     def knows(self, broker: BrokerName) -> bool:
         """Return True if the Broker exists."""
         return broker in self.topology.brokers
 
     def passing(self, envelope: Envelope) -> list[Subscription]:
-        """Return the ready Triggers matching an event.
-
-        The list is empty if the Broker is unknown.
-        """
-        attributes = envelope.event.attributes()
-        triggers = self.topology.brokers.get(envelope.broker, ())
-        return [each for each in triggers if each.filter(attributes)]
+        """Return the ready Triggers matching an event. The list is empty if the Broker is unknown."""
+        routes = self._routes.get(envelope.broker)
+        return routes.passing(envelope.event.attributes()) if routes else []
 
     def check(self, broker: BrokerName) -> None:
         """Raise `Refused` if the broker cannot accept new events.
@@ -132,38 +75,81 @@ class Dispatcher:
         The ingress calls it before it reads the data of an event.
         """
         if self.draining:
-            raise _refused(503, "draining", "The broker is stopping", "send the event again later")
+            raise refuse("draining", "The broker is stopping", "send the event again later")
         if not self.knows(broker):
             detail = f"no manifest describes the Broker {broker}, and no Trigger names it; see /status"
-            raise _refused(404, "unknown-broker", "There is no such Broker", detail)
+            raise Refused(Problem(404, "unknown-broker", "There is no such Broker", detail))
+        if self.log.problem:
+            raise refuse(UNAVAILABLE, "The broker cannot store events", self.log.problem)
 
-    def accept(self, envelope: Envelope, *, is_reply: bool = False) -> None:
+    async def _accept_reply(self, envelope: Envelope, served: str) -> None:
+        await self.accept(envelope, is_reply=True, served=served)
+
+    async def accept(self, envelope: Envelope, *, is_reply: bool = False, served: str = "") -> None:
         """Accept an event for all matching Triggers, or raise `Refused`.
 
-        It is accepted for all of them or for none.
+        It is accepted for all of them or for none. The Triggers of the subscriber `served` do not count: it
+        has the event already.
         """
         if not is_reply or not self.knows(envelope.broker):
             self.check(envelope.broker)
-        passing = self.passing(envelope)
+        passing = []
+        for each in self.passing(envelope):
+            if served and each.subscriber == served:
+                self._metrics.delivered(each.key)
+            else:
+                passing.append(each)
         if passing:
-            ticket = self.backlog.admit(len(passing), envelope.size, is_reply=is_reply)
-            if ticket is None:
-                detail = f"{self.backlog.deliveries} deliveries are open; send the event again later"
-                raise _refused(503, "queue-full", "The broker's queue is full", detail)
-            for subscription in passing:
-                self._start(envelope, self._lanes[subscription.key], ticket)
-        self._metrics.accepted(envelope.broker, len(passing))
+            answering, call = self._answering(envelope, passing), self._identify_call(envelope)
+            queued = [
+                QueuedDelivery(
+                    each.key,
+                    envelope,
+                    each.key in answering,
+                    ordered=each.ordered,
+                    deduplication_id=call and f"{each.key.namespace}/{each.key.name}/{call}",
+                    observes=bool(answering) and each.key not in answering,
+                )
+                for each in passing
+            ]
+            await self.log.append(queued, is_reply=is_reply)
+        self._metrics.accepted(envelope.broker, len(passing) + bool(served))
 
-    def loads(self) -> list[tuple[Key, int]]:
-        """Return the number of open deliveries of each Trigger.
+    def _identify_call(self, envelope: Envelope) -> str:
+        """Return what is the same for each post of one call, empty for an event that is none."""
+        event, terms = envelope.event, self._terms
+        token = event.extensions.get(terms.correlation)
+        if token is None or terms.reply in event.extensions:
+            return ""
+        return hashlib.blake2b(f"{event.source}\n{event.id}\n{token}".encode(), digest_size=16).hexdigest()
 
-        These are the ready Triggers, and others with deliveries still open.
+    def _answering(self, envelope: Envelope, passing: list[Subscription]) -> set[Key]:
+        """Return the Triggers whose subscribers answer a call: those that require its very type.
+
+        Another Trigger of the call only observes it, unless it is the only one.
         """
-        return [(key, lane.open) for key, lane in self._lanes.items()]
+        event = envelope.event
+        if self._terms.correlation not in event.extensions:
+            return set()
+        exact = {each.key for each in passing if each.required.get("type") == event.type}
+        return exact or ({passing[0].key} if len(passing) == 1 else set())
+
+    def take(self, held: HeldDelivery) -> None:
+        """Carry out a delivery of the log in the background."""
+        if held.lost_before:
+            self._metrics.redelivered()
+        lane = self._lanes.get(held.queued.trigger)
+        if lane is not None:
+            lane.open += 1
+        self._idle.clear()
+        task = asyncio.create_task(self._carry(held, lane))
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
 
     async def drain(self, seconds: float) -> None:
         """Accept no new events; wait up to `seconds` for open deliveries."""
         self.draining = True
+        await self.log.pause()
         try:
             async with asyncio.timeout(seconds):
                 await self._idle.wait()
@@ -171,40 +157,67 @@ class Dispatcher:
             logger.info("deliveries are still open after %g s", seconds)
 
     async def stop(self) -> int:
-        """Cancel the open deliveries; return the number of lost events."""
+        """End the open deliveries, return them to the log, and return the number of lost events."""
         self.draining = True
-        lost = self.backlog.events
+        await self.log.pause()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        return lost
+        return await self.log.close()
 
-    def _start(self, envelope: Envelope, lane: Lane, ticket: Ticket) -> None:
-        lane.open += 1
-        self._idle.clear()
-        task = asyncio.create_task(self._carry(envelope, lane, ticket))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _carry(self, envelope: Envelope, lane: Lane, ticket: Ticket) -> None:
-        key = lane.subscription.key
+    async def _carry(self, held: HeldDelivery, lane: Lane | None) -> None:
+        if lane is None:
+            lane = await self._find_lane(held)
+        if lane is None:
+            return
+        key, event = lane.subscription.key, held.queued.envelope.event
         try:
-            await self._courier.deliver(envelope, lane)
+            await self._courier.deliver(held, lane)
         except Exception:
-            logger.exception("event %s for %s is lost to a fault in the broker", envelope.event.id, key)
+            logger.exception("event %s for %s is lost to a fault in the broker", event.id, key)
             self._metrics.dropped(key, "internal-error")
+            await held.settle()
         finally:
             lane.open -= 1
-            ticket.close_one()
             self._retire(key)
-            if not self.backlog.deliveries:
-                self._idle.set()
+
+    async def _find_lane(self, held: HeldDelivery) -> Lane | None:
+        """Wait for a Trigger that this process does not know yet, and return its lane.
+
+        Another process may have read it first. `None` if it was deleted while the log kept the delivery,
+        which is dropped. `None`, too, if it stays not ready, or if this process has read no Triggers yet:
+        then the delivery goes back to the log.
+        """
+        trigger, event = held.queued.trigger, held.queued.envelope.event
+        try:
+            async with asyncio.timeout(_UNKNOWN_SECONDS):
+                while trigger not in self._lanes:
+                    self._applied.clear()
+                    await self._applied.wait()
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            await held.release(held.queued.attempts, begun=held.queued.begun)
+            raise
+        lane = self._lanes.get(trigger)
+        if lane is not None:
+            lane.open += 1
+            return lane
+        if not self._has_topology or any(note.key == trigger for note in self.topology.not_ready):
+            await held.release(held.queued.attempts, begun=held.queued.begun)
+            return None
+        logger.warning("dropped event %s (type %s): %s is not there any more", event.id, event.type, trigger)
+        self._metrics.dropped(trigger, "trigger-deleted")
+        await held.settle()
+        return None
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._idle.set()
 
     def _retire(self, key: Key) -> None:
         """Remove the lane of a Trigger no longer ready, once it is empty."""
-        if key not in self._ready and not self._lanes[key].open:
+        lane = self._lanes.get(key)
+        if lane is not None and key not in self._ready and not lane.open:
             del self._lanes[key]
-
-
-def _refused(status: int, slug: str, title: str, detail: str) -> Refused:
-    return Refused(Problem(status, slug, title, detail), _RETRY_AFTER if status == 503 else None)

@@ -34,10 +34,7 @@ class BrokerName(NamedTuple):
 
 
 class Refused(Exception):
-    """The broker does not accept an event.
-
-    `problem` has the reason, and the HTTP status for it.
-    """
+    """The broker does not accept an event. `problem` has the reason, and the HTTP status for it."""
 
     def __init__(self, problem: Problem, retry_after: int | None = None) -> None:
         super().__init__(problem.detail)
@@ -88,10 +85,7 @@ def seal(broker: BrokerName, event: CloudEvent, headers: tuple[tuple[str, str], 
 
 
 def seal_reply(cause: Envelope, reply: CloudEvent) -> Envelope:
-    """Take in the reply to a delivered event; it inherits the event's TTL.
-
-    A TTL of its own is ignored.
-    """
+    """Take in the reply to a delivered event; it inherits the event's TTL. A TTL of its own is ignored."""
     return seal(cause.broker, reply.extended(**{TTL: cause.ttl}), cause.headers)
 
 
@@ -108,10 +102,7 @@ def passed_headers(headers: RawHeaders) -> tuple[tuple[str, str], ...]:
 
 
 def _remaining(value: str | int | None) -> int:
-    """Return the TTL after this passage.
-
-    A value that is no integer counts as absent, as in Knative.
-    """
+    """Return the TTL after this passage. A value that is no integer counts as absent, as in Knative."""
     try:
         return min(int(value) - 1, MAX_TTL) if value is not None else MAX_TTL
     except ValueError:

@@ -1,15 +1,11 @@
 """The broker's metrics for Prometheus."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from beckon_broker.envelope import BrokerName
 from beckon_contract.kubernetes_objects import Key
-
-LaneLoad = tuple[Key, int]
 
 
 class Metrics:
@@ -31,6 +27,20 @@ class Metrics:
         )
         self._dropped = self._counter(
             "events_dropped", "Deliveries given up for good.", "namespace", "trigger", "reason"
+        )
+        self._redelivered = self._counter(
+            "redeliveries", "Deliveries that came again after the lease of a process that held them."
+        )
+        self._oldest = Gauge(
+            "beckon_broker_oldest_delivery_seconds",
+            "Age of the oldest delivery that waits or is in progress; 0 without one.",
+            registry=self.registry,
+        )
+        self._queues = Gauge(
+            "beckon_broker_queue_length",
+            "Deliveries waiting or in progress.",
+            ("namespace", "trigger"),
+            registry=self.registry,
         )
 
     def accepted(self, broker: BrokerName, triggers: int) -> None:
@@ -59,25 +69,16 @@ class Metrics:
         """Count a delivery dropped for good."""
         self._dropped.labels(trigger.namespace, trigger.name, reason).inc()
 
-    def watch_queues(self, loads: Callable[[], Iterable[LaneLoad]]) -> None:
-        """Report the open deliveries of every Trigger whenever the metrics are read."""
-        self.registry.register(_QueueLengths(loads))
+    def redelivered(self) -> None:
+        """Count a delivery that another process, or this one, held before without an end."""
+        self._redelivered.inc()
+
+    def set_load(self, lengths: Mapping[Key, int], oldest_seconds: float) -> None:
+        """Report the stored deliveries of each of these Triggers, and the age of the oldest of all."""
+        self._oldest.set(oldest_seconds)
+        self._queues.clear()
+        for trigger, length in lengths.items():
+            self._queues.labels(trigger.namespace, trigger.name).set(length)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"beckon_broker_{name}", text, labels, registry=self.registry)
-
-
-class _QueueLengths(Collector):
-    def __init__(self, loads: Callable[[], Iterable[LaneLoad]]) -> None:
-        self._loads = loads
-
-    def collect(self) -> Iterator[Metric]:
-        """Return one gauge with a sample a Trigger."""
-        gauge = GaugeMetricFamily(
-            "beckon_broker_queue_length",
-            "Deliveries waiting or under way.",
-            labels=["namespace", "trigger"],
-        )
-        for trigger, load in self._loads():
-            gauge.add_metric([trigger.namespace, trigger.name], load)
-        yield gauge

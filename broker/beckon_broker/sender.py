@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Protocol, Self
+from uuid import uuid4
 
 import aiohttp
 
@@ -13,6 +14,8 @@ from beckon_contract.knative.delivery import is_retriable
 
 _UNRECOGNISED = 502
 _DELAYING = frozenset({429, 503})
+# Other client errors refuse a request; these may come half-way: time-outs, conflicts and busy services.
+_MAY_HAVE_BEGUN = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +37,21 @@ class Answer:
 class Setback:
     """A failed attempt: code and data for a dead letter, and retriability.
 
-    `retry_after` is the delay requested by the subscriber, in seconds, 0 without such a request.
+    `retry_after` is the delay requested by the subscriber, in seconds, 0 without such a request. `begun` is
+    false if the subscriber cannot have begun its work. `asks_again` is true if it asks for the event again
+    (429, or 503 with Retry-After).
     """
 
     code: int
     data: bytes
     retriable: bool
     retry_after: float = 0.0
+    begun: bool = True
+    asks_again: bool = False
 
 
 def read_answer(answer: Answer) -> CloudEvent | Setback | None:
-    """Return the reply in a subscriber's answer, or the failure.
-
-    `None` is a success without a reply.
-    """
+    """Return the reply in a subscriber's answer, or the failure. `None` is a success without a reply."""
     if not 200 <= answer.status < 300:
         return _refused(answer)
     if not answer.body and not is_event(answer.headers):
@@ -64,17 +68,37 @@ def read_answer(answer: Answer) -> CloudEvent | Setback | None:
         return _unusable(answer, str(error))
 
 
-def read_dead_letter_answer(answer: Answer) -> Setback | None:
-    """Return the failure in a dead-letter sink's answer, or `None`.
+def read_any_answer(answer: Answer, call: CloudEvent, source: str) -> CloudEvent | Setback | None:
+    """Return the reply in an answer as `read_answer` does; an answer that is no event is a reply, too.
 
-    A reply of the sink is dropped.
+    Its body becomes the data of the reply, whose type is that of the call with `.reply` behind it.
     """
+    if not 200 <= answer.status < 300 or is_event(answer.headers) or not answer.complete:
+        return read_answer(answer)
+    content_type = answer.header("content-type") or "application/octet-stream"
+    try:
+        return CloudEvent(
+            id=str(uuid4()),
+            source=source,
+            type=f"{call.type}.reply",
+            data=answer.body or None,
+            datacontenttype=content_type if answer.body else None,
+            subject=call.subject,
+        )
+    except EventError as error:
+        return _unusable(answer, str(error))
+
+
+def read_dead_letter_answer(answer: Answer) -> Setback | None:
+    """Return the failure in a dead-letter sink's answer, or `None`. A reply of the sink is dropped."""
     return None if 200 <= answer.status < 300 else _refused(answer)
 
 
 def _refused(answer: Answer) -> Setback:
     delay = _seconds(answer.header("retry-after")) if answer.status in _DELAYING else 0.0
-    return Setback(answer.status, answer.body, is_retriable(answer.status), delay)
+    begun = not 400 <= answer.status < 500 or answer.status in _MAY_HAVE_BEGUN
+    asks_again = answer.status == 429 or (answer.status == 503 and bool(answer.header("retry-after")))
+    return Setback(answer.status, answer.body, is_retriable(answer.status), delay, begun, asks_again)
 
 
 def _unusable(answer: Answer, why: str) -> Setback:
@@ -83,10 +107,7 @@ def _unusable(answer: Answer, why: str) -> Setback:
 
 
 def _seconds(value: str) -> float:
-    """Return the seconds of a Retry-After header, a number or a date.
-
-    Any other value gives 0.
-    """
+    """Return the seconds of a Retry-After header, a number or a date. Any other value gives 0."""
     if value.isascii() and value.isdigit():
         return float(value[:9])
     try:
@@ -101,12 +122,20 @@ def _seconds(value: str) -> float:
 # the first to let go: a POST on a connection the other side has just closed is lost.
 _IDLE_SECONDS = 4.0
 _MAX_ERROR_BYTES = 16 * 1024
+_NEVER_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.InvalidURL)
 
 Headers = list[tuple[str, str]]
 
 
 class NoAnswer(Exception):
-    """The request brought no complete HTTP answer; the message says why."""
+    """The request brought no complete HTTP answer; the message says why.
+
+    `sent` is false if no connection was opened for it.
+    """
+
+    def __init__(self, why: str, *, sent: bool = True) -> None:
+        super().__init__(why)
+        self.sent = sent
 
 
 class Post(Protocol):
@@ -118,10 +147,7 @@ class Post(Protocol):
 
 
 class Sender:
-    """An unlimited pool of connections.
-
-    The dispatcher limits the deliveries in progress.
-    """
+    """An unlimited pool of connections. The dispatcher limits the deliveries in progress."""
 
     def __init__(self, max_answer_bytes: int) -> None:
         self._max_answer_bytes = max_answer_bytes
@@ -164,7 +190,7 @@ class Sender:
         except TimeoutError:
             raise NoAnswer(f"no answer within {timeout:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoAnswer(_reason(error)) from None
+            raise NoAnswer(_reason(error), sent=not isinstance(error, _NEVER_CONNECTED)) from None
 
 
 async def _read(content: aiohttp.StreamReader, limit: int) -> tuple[bytes, bool]:
@@ -178,10 +204,7 @@ async def _read(content: aiohttp.StreamReader, limit: int) -> tuple[bytes, bool]
 
 
 def _reason(error: Exception) -> str:
-    """Return the cause of a failed request.
-
-    The client library's additions to it are left out.
-    """
+    """Return the cause of a failed request. The client library's additions to it are left out."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
     return str(error) or type(error).__name__

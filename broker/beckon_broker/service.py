@@ -1,60 +1,30 @@
-"""The parts of one broker process, and the routes from its manifests.
+"""The parts of one broker process.
 
 The process runs from the first refresh to the last delivery.
 """
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 
-import uvicorn
-
-from beckon_broker.app import Pages, build_app
-from beckon_broker.dispatcher import Backlog, Dispatcher, Pace
-from beckon_broker.ingress import Ingress
+from beckon_broker.app import Ingress, Pages, build_app
+from beckon_broker.courier import Terms
+from beckon_broker.dispatcher import Dispatcher
+from beckon_broker.inbox import Inboxes
+from beckon_broker.log import Log
+from beckon_broker.memory_log import Backlog, MemoryLog
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post, Sender
 from beckon_broker.settings import Settings
-from beckon_broker.topology import Admission, NotReady, Topology, build_topology
-from beckon_runtime.asgi import server_config
-from beckon_sources.folder_watch import Follower
-from beckon_sources.folders import ManifestFolders
+from beckon_broker.source import FolderSource, LoggedTopology, Source
+from beckon_runtime.asgi import DrainingServer, server_config
+from beckon_runtime.process import base_url
 
 logger = logging.getLogger(__name__)
-
-
-class Routing:
-    """Builds a topology from the manifests for the dispatcher."""
-
-    def __init__(self, manifests: ManifestFolders, dispatcher: Dispatcher, base_url: str) -> None:
-        self._manifests = manifests
-        self._dispatcher = dispatcher
-        self._base_url = base_url
-        self._admission = Admission()
-        self._said: frozenset[NotReady] = frozenset()
-
-    def read(self) -> Topology | None:
-        """Return the topology if the folders have changed; blocks."""
-        if not self._manifests.refresh():
-            return None
-        return build_topology(self._admission.review(self._manifests.resources), self._base_url)
-
-    def apply(self, topology: Topology) -> None:
-        """Put a topology in force; log each object not ready once.
-
-        The log has the reason.
-        """
-        self._dispatcher.apply(topology)
-        for note in topology.not_ready:
-            if note not in self._said:
-                logger.warning("%s is not ready: %s: %s", note.key, note.reason, note.message)
-        self._said = frozenset(topology.not_ready)
-        ready = len(topology.subscriptions())
-        logger.info("brokers: %d, ready triggers: %d", len(topology.brokers), ready)
 
 
 _CLOSING_SECONDS = 2
@@ -74,10 +44,7 @@ class QueueLimits:
 
 
 class Service:
-    """A broker on a listening socket; `url` is its URL on this machine.
-
-    `traced` wraps the posts in spans.
-    """
+    """A broker on a listening socket; `url` is its URL on this machine. `traced` wraps the posts in spans."""
 
     def __init__(
         self,
@@ -91,93 +58,88 @@ class Service:
         self.url = base_url(listener, settings.host)
         self._settings = settings
         self._listener = listener
-        self._server: Server | None = None
+        self._server: DrainingServer | None = None
 
     async def run(self) -> int:
         """Serve until stopped, and return how many accepted events are lost with the process."""
-        settings, limits = self._settings, self._limits
-        metrics = Metrics()
-        manifests = ManifestFolders(settings.manifests)
-        backlog = Backlog(limits.deliveries, limits.size)
-        pace = Pace(settings.concurrency, limits.attempt_seconds)
-        async with Sender(settings.max_event_bytes) as sender:
+        settings, metrics, log = self._settings, Metrics(), self._open_log()
+        async with contextlib.AsyncExitStack() as stack:
+            sender = await stack.enter_async_context(Sender(settings.max_event_bytes))
             post = sender.post if self._traced is None else self._traced(sender.post)
-            dispatcher = Dispatcher(post, backlog, metrics, pace, self.url)
-            routing = Routing(manifests, dispatcher, self.url)
-            follower = Follower(settings.manifests, routing.read, routing.apply)
-            await follower.refresh()
-            app = build_app(
-                Ingress(dispatcher, follower.refresh, metrics, settings.max_event_bytes),
-                Pages(dispatcher, manifests, metrics, self.url),
-            )
+            dispatcher = Dispatcher(post, log, metrics, self._terms(), self._inboxes(post))
+            source = await self._open_source(dispatcher, stack)
+            await source.catch_up()
+            ingress = Ingress(dispatcher, source, metrics, settings.max_event_bytes)
+            pages = Pages(dispatcher, source, metrics, self.url)
             config = server_config(
-                app,
+                build_app(None if settings.roles == "dispatcher" else ingress, pages),
                 settings.origin_policy(settings.host),
                 settings.connection_limits(),
                 lifespan="off",
                 closing_seconds=_CLOSING_SECONDS,
             )
-            self._server = Server(config, lambda: dispatcher.drain(settings.drain_seconds))
+            self._server = DrainingServer(config, lambda: dispatcher.drain(settings.drain_seconds))
+            has_begun = asyncio.Event()
+            take = None if settings.roles == "ingress" else dispatcher.take
             async with asyncio.TaskGroup() as tasks:
-                following = tasks.create_task(follower.run())
-                logger.info("listening on %s; queued events are kept in memory only", self.url)
+                following = tasks.create_task(source.run())
+                handing_out = tasks.create_task(log.run(take, has_begun.set))
+                await has_begun.wait()
+                logger.info("listening on %s; events are kept %s", self.url, log.durability)
                 await self._server.serve([self._listener])
+                handing_out.cancel()
                 following.cancel()
             return await dispatcher.stop()
+
+    def _inboxes(self, post: Post) -> Inboxes | None:
+        """Return the inboxes of the shim, if the settings name them."""
+        settings = self._settings
+        if not settings.reply_inbox:
+            return None
+        return Inboxes(post, settings.reply_inbox, settings.reply_subscriber, settings.reply_attribute)
+
+    def _terms(self) -> Terms:
+        settings = self._settings
+        return Terms(
+            settings.concurrency,
+            self._limits.attempt_seconds,
+            self.url,
+            settings.correlation_attribute,
+            settings.reply_attribute,
+        )
+
+    async def _open_source(self, dispatcher: Dispatcher, stack: contextlib.AsyncExitStack) -> Source:
+        """Return the source that the settings name; raise `NotConfigured` without a cluster for it."""
+        settings, apply = self._settings, LoggedTopology(dispatcher.apply)
+        if settings.source == "folders":
+            return FolderSource(settings.manifests, apply, self.url)
+        from beckon_broker.cluster import ClusterSource  # noqa: PLC0415 its client costs memory and time
+        from beckon_sources.api_client import connect  # noqa: PLC0415 see above
+
+        api = await stack.enter_async_context(await connect("beckon-broker"))
+        return ClusterSource(api, (), apply, dispatcher.log.report)
+
+    def _open_log(self) -> Log:
+        """Return the log that the settings name. The library of NATS is loaded only for that log."""
+        settings = self._settings
+        if not settings.nats_url:
+            return MemoryLog(Backlog(self._limits.deliveries, self._limits.size))
+        from beckon_broker.jetstream import JetStreamLog, JetStreamOptions  # noqa: PLC0415 see above
+
+        return JetStreamLog(
+            JetStreamOptions(
+                settings.nats_url,
+                settings.nats_credentials,
+                settings.nats_ca,
+                settings.nats_stream,
+                settings.nats_replicas,
+                settings.nats_max_bytes,
+                settings.lease_seconds,
+                settings.concurrency,
+            )
+        )
 
     def stop(self) -> None:
         """Drain and then stop, like SIGTERM; a second call stops at once."""
         if self._server is not None:
             self._server.handle_exit(signal.SIGTERM, None)
-
-
-_BACKLOG = 4096
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; raise `OSError` for an unusable address."""
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-
-
-def base_url(listener: socket.socket, host: str) -> str:
-    """Return the URL of the socket on this machine."""
-    port = listener.getsockname()[1]
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
-
-
-class Server(uvicorn.Server):
-    """A uvicorn server draining on SIGTERM or SIGINT before it stops.
-
-    It still answers while it drains. A second signal stops at once.
-    """
-
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(config)
-        self._drain = drain
-        self._draining: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until stopped."""
-        self._loop = asyncio.get_running_loop()
-        await super().serve(sockets)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Start to drain; uvicorn calls this from its signal handlers."""
-        del sig, frame
-        if self._loop is None or self._draining is not None:
-            self.should_exit = True
-            return
-        self._loop.call_soon_threadsafe(self._begin)
-
-    def _begin(self) -> None:
-        if self._draining is None:
-            self._draining = asyncio.create_task(self._drain_and_stop())
-
-    async def _drain_and_stop(self) -> None:
-        try:
-            await self._drain()
-        finally:
-            self.should_exit = True

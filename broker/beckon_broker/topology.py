@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from beckon_broker.envelope import BrokerName
+from beckon_contract.cloudevents.events import AttributeValue
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
 from beckon_contract.knative.delivery import DEFAULT_DELIVERY, Delivery
-from beckon_contract.knative.filters import EventFilter
+from beckon_contract.knative.filters import EventFilter, to_text
 from beckon_contract.knative.triggers import (
     GROUP,
     Broker,
@@ -81,7 +82,12 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A ready Trigger: its filter, its subscriber URL and its delivery options."""
+    """A ready Trigger: its filter, its subscriber URL and its delivery options.
+
+    An `ordered` Trigger gets one event after the other. `required` are attributes without which no event
+    passes the filter. `has_own_delivery` is true if the delivery options are the Trigger's own, and not
+    its Broker's.
+    """
 
     key: Key
     broker: BrokerName
@@ -89,6 +95,49 @@ class Subscription:
     subscriber: str
     delivery: Delivery
     dead_letter: str | None
+    required: Mapping[str, str] = field(default_factory=dict)
+    has_own_delivery: bool = False
+    ordered: bool = False
+
+
+class Routes:
+    """The Triggers of one Broker, indexed by an attribute that each requires.
+
+    So an event is compared with the Triggers that it may match, and not with all of them.
+    """
+
+    def __init__(self, subscriptions: Iterable[Subscription]) -> None:
+        self._by_value: dict[tuple[str, str], list[Subscription]] = {}
+        self._by_presence: dict[str, list[Subscription]] = {}
+        self._others: list[Subscription] = []
+        for subscription in subscriptions:
+            self._group(subscription.required).append(subscription)
+
+    def passing(self, attributes: Mapping[str, AttributeValue]) -> list[Subscription]:
+        """Return the Triggers that pass an event with these attributes."""
+        candidates = list(self._others)
+        for name, value in attributes.items():
+            candidates += self._by_value.get((name, to_text(value)), ())
+            candidates += self._by_presence.get(name, ())
+        return [each for each in candidates if each.filter(attributes)]
+
+    def _group(self, required: Mapping[str, str]) -> list[Subscription]:
+        """Return the list for a Trigger: by the most selective attribute that it requires."""
+        exact = sorted((name for name, want in required.items() if want), key=_selectivity)
+        if exact:
+            return self._by_value.setdefault((exact[0], required[exact[0]]), [])
+        if required:
+            return self._by_presence.setdefault(min(required), [])
+        return self._others
+
+
+_SELECTIVE = ("id", "type", "subject")
+
+
+def _selectivity(name: str) -> tuple[int, str]:
+    """Sort attributes by how few events of a Broker usually share a value."""
+    position = _SELECTIVE.index(name) if name in _SELECTIVE else len(_SELECTIVE)
+    return position, name
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +199,17 @@ def _subscribe(
             whose = "spec" if trigger.delivery else f"the Broker's ({broker}) spec"
             message = f"{whose}.delivery.deadLetterSink: {error}"
             return NotReady(trigger.key, "DeadLetterSinkUnresolved", message)
-    return Subscription(trigger.key, broker, trigger.filter, subscriber, delivery, dead_letter)
+    return Subscription(
+        trigger.key,
+        broker,
+        trigger.filter,
+        subscriber,
+        delivery,
+        dead_letter,
+        trigger.required,
+        has_own_delivery=trigger.delivery is not None,
+        ordered=trigger.ordered,
+    )
 
 
 def _addressed(resource: Resource, base_url: str) -> Resource:

@@ -25,8 +25,7 @@ Settings come from flags, the environment, or a .env file, by the same names.
 """
 
 # What runs each command, and the help that stands above its parameters. A command's module is imported
-# when that command runs, so its words stand here, as those of `import` stand in its module; the first line
-# is that of the function's docstring.
+# when that command runs, so its words stand here; the first line is that of the function's docstring.
 _COMMANDS = {
     "up": ("up:up", "Start the local platform, and keep it running until Ctrl-C."),
     "ask": (
@@ -53,7 +52,7 @@ _COMMANDS = {
         """,
     ),
     "manifest": (
-        "manifest:manifest",
+        "new:manifest",
         """Print a tool's EventType, Trigger and Knative Service.
 
         For instance: beckon manifest order_status:order_status | kubectl apply -f -
@@ -65,7 +64,7 @@ _COMMANDS = {
         "List the calls that wait for a person: ids for `beckon approve`.",
     ),
     "approve": (
-        "approve:approve",
+        "runs:approve",
         """Allow the calls that a response waits with, and print what follows.
 
         Each call is decided about once: a second word that says otherwise is refused. The id of a single
@@ -73,7 +72,7 @@ _COMMANDS = {
         """,
     ),
     "replay": (
-        "replay:replay",
+        "runs:replay",
         """Play a stored run again, with the model's answers and the results of its calls as recorded.
 
         The model is never asked. Exits with 0 where everything is the same byte for byte, 1 where something
@@ -82,8 +81,32 @@ _COMMANDS = {
     ),
     "new": ("new:new", "Make a project that runs at once."),
     "keys": ("keys:keys", "Make, list and revoke API keys; the agent keeps their hashes in a file."),
-    "import": ("importing:import_tools", "Make tools of what exists already, without code."),
+    "probe": ("probe:probe", "Try how a Broker treats tool calls."),
 }
+
+_OPENAPI_HELP = """Make EventTypes, Triggers and rules for the HTTP adapter of an API's OpenAPI description.
+
+For instance:
+
+```
+beckon import openapi petstore.yaml --select "GET /pets/**" --output manifests
+```
+
+Swagger 2 and OpenAPI 3, YAML or JSON. What cannot be a tool is skipped with its reason. Importing
+again replaces the files that it has written before, and no others.
+"""
+_MCP_HELP = """Make EventTypes and Triggers of an MCP server's tools; their calls go through the bridge.
+
+For instance:
+
+```
+beckon import mcp https://mcp.example.com/mcp --output manifests
+beckon import mcp --name time --into time -- uvx mcp-server-time
+```
+
+The second writes an image for a cluster as well. What cannot be a tool is skipped with its reason.
+Importing again replaces the files that it has written before, and no others.
+"""
 
 
 def _version() -> str:
@@ -104,6 +127,11 @@ app = App(
 
 for _name, (_target, _help) in _COMMANDS.items():
     app.command(f"beckon_cli.commands.{_target}", name=_name, help=cleandoc(_help))
+
+_import = App(name="import", help="Make tools of what exists already, without code.")
+_import.command("beckon_cli.commands.importing_openapi:openapi", name="openapi", help=_OPENAPI_HELP)
+_import.command("beckon_cli.commands.importing_mcp:mcp", name="mcp", help=_MCP_HELP)
+app.command(_import)
 
 
 def main() -> None:

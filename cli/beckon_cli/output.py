@@ -52,10 +52,7 @@ def print_rows(rows: Iterable[Sequence[str]]) -> None:
 
 
 def compact_json(value: object, limit: int = 300) -> str:
-    """Return a value as one line of JSON, cut at `limit` characters.
-
-    A string is returned without quotes.
-    """
+    """Return a value as one line of JSON, cut at `limit` characters. A string is returned without quotes."""
     text = value if isinstance(value, str) else dumps(value).decode()
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -12,7 +13,8 @@ from beckon_runtime.settings import setting_problems
 
 DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
 _OURS = ("BECKON_", "OPENAI_")
-_SECRETS = ("BECKON_API_KEY", "OPENAI_API_KEY")
+_SECRETS = ("BECKON_API_KEY", "BECKON_NATS_URL", "OPENAI_API_KEY")
+_NATS_SCHEMES = ("nats", "tls", "ws", "wss")
 
 
 class Settings(BaseSettings):
@@ -46,9 +48,14 @@ class Settings(BaseSettings):
     host: str = Field(
         "127.0.0.1",
         description="The address to listen on; anything but loopback needs BECKON_KEYS_FILE, "
-        "BECKON_OIDC_ISSUER or BECKON_ANONYMOUS, which say who is let in.",
+        "BECKON_OIDC_ISSUER or BECKON_ANONYMOUS, which say who is admitted.",
     )
     port: int = Field(8080, ge=1, le=65535, description="The agent's port; the other ports follow.")
+    nats_url: SecretStr = Field(
+        SecretStr(""),
+        description="NATS servers that keep the events, for the broker alone, separated by commas, such as "
+        "nats://127.0.0.1:4222; unset: memory, or a server of its own with `beckon up --durable`.",
+    )
 
     @field_validator("dialect")
     @classmethod
@@ -69,6 +76,14 @@ class Settings(BaseSettings):
             raise ValueError("a colon separates folders, so the path of this one may not hold one")
         return value
 
+    @field_validator("nats_url")
+    @classmethod
+    def _are_nats_addresses(cls, value: SecretStr) -> SecretStr:
+        for url in value.get_secret_value().split(","):
+            if value.get_secret_value() and not _is_nats_address(url.strip()):
+                raise ValueError("it has a part that is no address; write for instance nats://127.0.0.1:4222")
+        return value
+
     @model_validator(mode="after")
     def _demo_speaks_it(self) -> "Settings":
         if not self.openai_base_url and self.dialect not in DEMO_DIALECTS:
@@ -83,6 +98,14 @@ class Settings(BaseSettings):
         """The agent's URL as seen from this machine."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 compared, not bound
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def _is_nats_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in _NATS_SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def load_settings(**flags: object) -> Settings:

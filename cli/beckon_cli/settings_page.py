@@ -10,7 +10,7 @@ from beckon_adapter.settings import AdapterSettings
 from beckon_agent.settings import Settings as AgentSettings
 from beckon_broker.settings import Settings as BrokerSettings
 from beckon_cli.settings import Settings as PlatformSettings
-from beckon_demo.settings import Settings as DemoSettings
+from beckon_demo.__main__ import Settings as DemoSettings
 from beckon_shim.settings import Settings as ShimSettings
 from beckon_tools.settings import Settings as ToolSettings
 

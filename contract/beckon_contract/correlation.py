@@ -24,6 +24,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
 MAX_TOKEN = 103
 _RANDOM_BYTES = 6
@@ -88,10 +89,7 @@ class Keyring:
 
     @classmethod
     def parse(cls, text: str) -> "Keyring":
-        """Read keys separated by commas or lines.
-
-        Raises `ValueError`; its message never holds a key.
-        """
+        """Read keys separated by commas or lines. Raises `ValueError`; its message never holds a key."""
         keys = [SigningKey.parse(part) for part in re.split(r"[,\s]+", text) if part]
         if len(keys) > _MOST_KEYS:
             raise ValueError(f"there are {len(keys)} keys; at most {_MOST_KEYS} may be in force")
@@ -110,15 +108,20 @@ class Claim:
 
 
 def check_replica(replica: str) -> str:
-    """Return a replica name, checked for use in a token.
-
-    Raises `ValueError` if a token cannot carry it.
-    """
+    """Return a replica name, checked for use in a token. Raises `ValueError` if a token cannot carry it."""
     if not _REPLICA.match(replica):
         raise ValueError(
             f"the replica name {replica!r} is not a DNS label; use at most 63 of a-z, 0-9 and '-'"
         )
     return replica
+
+
+def pod_replica(ip: str) -> str:
+    """Return the name of the replica in a Pod.
+
+    It is a DNS label like `10-244-0-17`. Raises `ValueError` if the text is no IP.
+    """
+    return ip_address(ip).exploded.replace(".", "-").replace(":", "-")
 
 
 def mint(keyring: Keyring, replica: str, call_id: bytes = b"") -> str:
@@ -128,7 +131,12 @@ def mint(keyring: Keyring, replica: str, call_id: bytes = b"") -> str:
     """
     random = secrets.token_bytes(_RANDOM_BYTES)
     nonce = _encode(random + _proof(keyring.keys[0], random, call_id))
-    named = f"{replica}.{nonce}"
+    return sign_claim(keyring, Claim(replica, nonce))
+
+
+def sign_claim(keyring: Keyring, claim: Claim) -> str:
+    """Return the token with a claim, signed with the first key."""
+    named = f"{claim.replica}.{claim.nonce}"
     return f"{named}.{_sign(keyring.keys[0], named)}"
 
 
@@ -156,10 +164,7 @@ def looks_like_token(value: object) -> bool:
 
 
 def hide_tokens(value: object, mark: str) -> object:
-    """Return a JSON value with a mark for every token.
-
-    Tokens in texts are replaced, genuine or not.
-    """
+    """Return a JSON value with a mark for every token. Tokens in texts are replaced, genuine or not."""
     if isinstance(value, str):
         return _INSIDE.sub(mark, value)
     if isinstance(value, Mapping):

@@ -171,8 +171,5 @@ def describe(value: object) -> str:
 
 
 def _quoted(value: object) -> str:
-    """Return the advice to quote a scalar.
-
-    YAML did not read it as a string.
-    """
+    """Return the advice to quote a scalar. YAML did not read it as a string."""
     return "" if isinstance(value, list | Mapping) else "; write it in quotes"

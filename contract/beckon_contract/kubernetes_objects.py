@@ -153,10 +153,7 @@ def _called(document: Mapping[str, Any]) -> str:
 
 
 def _listed(item: object, outer: Mapping[str, Any], kind: str) -> object:
-    """Return an item of a typed list, made complete.
-
-    The API server leaves out its apiVersion and kind.
-    """
+    """Return an item of a typed list, made complete. The API server leaves out its apiVersion and kind."""
     if not isinstance(item, Mapping) or kind == "List" or "kind" in item:
         return item
     return {"apiVersion": outer.get("apiVersion"), "kind": kind.removesuffix("List"), **item}

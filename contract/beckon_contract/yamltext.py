@@ -19,6 +19,7 @@ MAX_ALIASED = 10_000  # values that the aliases of one document may stand for
 _TOO_DEEP = f"it is nested deeper than {MAX_DEPTH} levels"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_PATH_PART = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # YAML 1.1, as kubectl reads it; without its numbers to the base of sixty.
@@ -44,10 +45,7 @@ _SCALAR_TAGS = frozenset({f"{_TAG}{kind}" for kind in ("null", "bool", "int", "f
 
 
 class NotReadable(ValueError):
-    """A text is no document for Kubernetes.
-
-    The message says where and why.
-    """
+    """A text is no document for Kubernetes. The message says where and why."""
 
 
 def split_documents(text: str) -> Iterator[tuple[int, str]]:
@@ -68,10 +66,7 @@ def split_documents(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_empty(document: str) -> bool:
-    """Return True if a document has no content.
-
-    It may have space, comments, directives and its end mark.
-    """
+    """Return True if a document has no content. It may have space, comments, directives and its end mark."""
     return all(not line.strip() or line.startswith(("#", "%", "...")) for line in document.splitlines())
 
 
@@ -89,6 +84,29 @@ def read_document(text: str, first_line: int = 1, *, core: bool = False) -> obje
             # Flow style looks like JSON; where neither fits, the message of YAML names the line.
             return _Reader(text, first_line, core=core).read()
     return _Reader(text, first_line, core=core).read()
+
+
+def find_line(text: str, path: str, first_line: int = 1) -> int:
+    """Return the line of a field of a document, such as `spec.filters[0].exact`.
+
+    If a part of the path is absent, it is the line of the part before. Raises `NotReadable`.
+    """
+    read_document(text, first_line)  # has limits, which the composer below has not
+    node = yaml.compose(text, Loader=_LOADER)
+    line = node.start_mark.line if node else 0
+    for index, name in _PATH_PART.findall(path):
+        part = name or index
+        if isinstance(node, yaml.MappingNode):
+            found = [(key, value) for key, value in node.value if key.value == part]
+        elif isinstance(node, yaml.SequenceNode) and part.isdecimal():
+            found = [(one, one) for one in node.value[int(part) :][:1]]
+        else:
+            found = []
+        if not found:
+            break
+        key, node = found[0]
+        line = key.start_mark.line
+    return first_line + int(line)
 
 
 def read_json(text: str) -> object:

@@ -1,20 +1,30 @@
 """The demo model's server: reads its settings, serves until stopped."""
 
 import logging.config
-import signal
-import socket
 import sys
-from types import FrameType
 
-import uvicorn
 from pydantic import ValidationError
-from pydantic_settings import CliApp
+from pydantic_settings import CliApp, SettingsConfigDict
 
 from beckon_demo.app import build_app
-from beckon_demo.settings import Settings
-from beckon_runtime.asgi import server_config
+from beckon_runtime.asgi import DrainingServer, server_config
 from beckon_runtime.logs import log_config
-from beckon_runtime.settings import setting_problems
+from beckon_runtime.process import CannotListen, listen, refuse_start
+from beckon_runtime.settings import ServingSettings, port_field, setting_problems
+
+
+class Settings(ServingSettings):
+    """Everything that can be set of the demo model."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="BECKON_DEMO_",
+        extra="ignore",
+        cli_prog_name="python -m beckon_demo",
+        cli_kebab_case=True,
+    )
+
+    port: int = port_field(8090, "The port to listen on, without access control")
+
 
 _CLOSING_SECONDS = 5
 
@@ -26,18 +36,16 @@ def main() -> int:
     try:
         settings = CliApp.run(Settings)
     except ValidationError as error:
-        return _refuse(setting_problems("BECKON_DEMO_", error)[0])
+        return refuse_start("beckon_demo", "; ".join(setting_problems("BECKON_DEMO_", error)))
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("demo", readable=readable, level=settings.log_level))
     try:
-        listener = socket.create_server((settings.host, settings.port), backlog=1024)
-    except OSError as error:
-        return _refuse(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; choose another --port"
-        )
+        listener = listen(settings.host, settings.port, "choose another --port")
+    except CannotListen as error:
+        return refuse_start("beckon_demo", str(error))
     host, port = listener.getsockname()[:2]
     logger.info("the demo model (a stand-in, no language model) answers at http://%s:%d/v1", host, port)
-    server = uvicorn.Server(
+    server = DrainingServer(
         server_config(
             build_app(),
             settings.origin_policy(settings.host),
@@ -45,22 +53,9 @@ def main() -> int:
             closing_seconds=_CLOSING_SECONDS,
         )
     )
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        server.should_exit = True
-
-    # uvicorn raises the signal again once it has stopped: without these, a graceful stop would
-    # end as a death by signal.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     with listener:
         server.run(sockets=[listener])
     return 0
-
-
-def _refuse(reason: str) -> int:
-    sys.stderr.write(f"beckon_demo: {reason}\n")
-    return 2
 
 
 if __name__ == "__main__":

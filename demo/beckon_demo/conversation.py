@@ -42,10 +42,7 @@ def words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a tool.
-
-    `schema` is its JSON Schema, `hints` the words of its name and description.
-    """
+    """One parameter of a tool. `schema` is its JSON Schema, `hints` the words of its name and description."""
 
     name: str
     required: bool

@@ -2,16 +2,15 @@
 
 import asyncio
 import logging.config
-import signal
 import socket
 import sys
 
 from pydantic import ValidationError
 
 from beckon_operator.app import Operator
-from beckon_operator.serving import CannotListen, open_port
 from beckon_operator.settings import Settings
 from beckon_runtime.logs import log_config
+from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start
 from beckon_runtime.settings import setting_problems
 from beckon_sources.api_client import connect
 from beckon_sources.api_types import NotConfigured
@@ -29,14 +28,14 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        return _refuse_start("; ".join(setting_problems("BECKON_OPERATOR_", error)))
+        return refuse_start("beckon-operator", "; ".join(setting_problems("BECKON_OPERATOR_", error)))
     document = log_config("operator", readable=sys.stderr.isatty(), level=settings.log_level)
     document["loggers"]["kopf"] = {"level": "WARNING"}
     logging.config.dictConfig(document)
     try:
-        listener = open_port(settings.host, settings.port, "BECKON_PORT")
+        listener = listen(settings.host, settings.port)
     except CannotListen as error:
-        return _refuse_start(str(error))
+        return refuse_start("beckon-operator", str(error))
     return asyncio.run(_run_operator(settings, listener))
 
 
@@ -44,17 +43,11 @@ async def _run_operator(settings: Settings, listener: socket.socket) -> int:
     try:
         api = await connect("beckon-operator", answer_seconds=_ANSWER)
     except NotConfigured as error:
-        return _refuse_start(str(error))
+        return refuse_start("beckon-operator", str(error))
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def take_signals() -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-
-    take_signals()
+    on_stop_signal(stop.set)
     operator = Operator(settings, api)
-    running = asyncio.create_task(operator.run_operator(listener, take_signals))
+    running = asyncio.create_task(operator.run_operator(listener, lambda: on_stop_signal(stop.set)))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
     await operator.stop_leading()
@@ -67,11 +60,6 @@ async def _run_operator(settings: Settings, listener: socket.socket) -> int:
     await operator.close_connections()
     logger.info("stopped")
     return 1 if failed else 0
-
-
-def _refuse_start(reason: str) -> int:
-    sys.stderr.write(f"beckon-operator: {reason}\n")
-    return 2
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from typing import TypeVar
 import stamina
 from aiohttp import web
 
-from beckon_operator.conditions.namespace_view import JudgingRules
+from beckon_operator.broker_class.assembly import BrokerClass
+from beckon_operator.conditions.namespace_view import JudgingRules, UnwrittenTriggers
 from beckon_operator.desired_state import DesiredState
 from beckon_operator.judge import Judge
 from beckon_operator.k8s_events import EventRecorder
@@ -28,9 +29,12 @@ from beckon_operator.objects import (
     SERVICES,
     TOOLS,
     TRIGGERS,
+    BrokerKey,
     Kind,
 )
 from beckon_operator.own_secrets import ensure_first_key, ensure_shim_keys
+from beckon_operator.reply_path.writer import ReplyPath
+from beckon_operator.reply_probes import ProbeTimes, ReplyProbes
 from beckon_operator.serving import health_app, serve_app
 from beckon_operator.settings import Settings
 from beckon_operator.watching import Listing, watch_kinds
@@ -76,7 +80,12 @@ class Operator:
         self._api = api
         self._metrics = Metrics()
         self._desired = DesiredState()
-        rules = JudgingRules(settings.replies_url, settings.reply_attribute, settings.cluster_domain)
+        rules = JudgingRules(
+            settings.replies_url,
+            settings.reply_attribute,
+            settings.cluster_domain,
+            UnwrittenTriggers() if settings.reply_triggers else None,
+        )
         self._judge = Judge(self._desired, rules, self._metrics)
         lease = ClusterLease(self._api, settings.namespace, _LEASE)
         self._leadership = Leadership(lease, identity)
@@ -84,6 +93,24 @@ class Operator:
         self._writer = Writer(
             self._api, self._judge.cluster, self._desired, self._leadership.leads, self._recorder
         )
+        leads, cluster = self._leadership.leads, self._judge.cluster
+        served = bool(settings.broker_ingress)
+        self._class = BrokerClass(settings, api, cluster, leads, self._metrics) if served else None
+        self._probes = ReplyProbes(
+            settings.replies_url,
+            ProbeTimes(settings.probe_seconds),
+            self._brokers_of_tools,
+            self._judge.set_replies_arrive,
+            self._metrics,
+        )
+        self._replies = None
+        if rules.unwritten is not None:
+            rules.unwritten.changed = self._judge.judge_again
+            self._replies = ReplyPath(
+                api, cluster, rules, leads, recorder=self._recorder, metrics=self._metrics
+            )
+            self._replies.timeout_brokers = settings.timeout_brokers
+            self._judge.add_observer(self._replies.set_uses)
         self._led = asyncio.Event()
         self._unready = "nothing has been listed yet"
         self._runner: web.AppRunner | None = None
@@ -119,6 +146,9 @@ class Operator:
                 self._recorder.post_events(),
                 self._leadership.take_part(self._begin_to_lead),
                 self._make_keys(),
+                self._probes.probe_brokers(),
+                *((_retry_call(self._class.serve_class),) if self._class else ()),
+                *((self._replies.write_queued(),) if self._replies else ()),
             )
             ending = [group.create_task(one) for one in (watching, self._compare_regularly(listing, kinds))]
             tasks = [group.create_task(one) for one in lasting]
@@ -150,7 +180,7 @@ class Operator:
                 logger.info("the API server now serves %s: starting anew", names)
                 return
             await listing.compare_all()
-            self._desired.queue_all()
+            self._queue_everything()
 
     async def _make_keys(self) -> None:
         """Create the missing keys of shim and agent, once this replica leads."""
@@ -161,9 +191,24 @@ class Operator:
         if agent := self._settings.agent_keys_secret:
             await _retry_call(lambda: ensure_first_key(self._api, namespace, agent))
 
+    def _brokers_of_tools(self) -> set[BrokerKey]:
+        """Return the Brokers of Ready Tools."""
+        return {
+            (one.event_type.namespace, one.spec["broker"])
+            for one in self._desired.verdicts()
+            if one.ready.status == "True" and one.spec["dispatch"] == "broker"
+        }
+
     def _begin_to_lead(self) -> None:
         self._led.set()
+        self._queue_everything()
+
+    def _queue_everything(self) -> None:
         self._desired.queue_all()
+        if self._class is not None:
+            self._class.queue.put_all()
+        if self._replies is not None:
+            self._replies.put_all()
 
 
 async def _retry_call(call: Callable[[], Awaitable[Answer]]) -> Answer:

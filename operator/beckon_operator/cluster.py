@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import Any
 
-from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
+from beckon_contract.catalogue.annotations import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
 from beckon_contract.knative.routes import Listener, read_trigger, wanted_type
 from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.desired_state import DesiredState
@@ -81,6 +81,7 @@ logger = logging.getLogger(__name__)
 Gone = dict[str, str]
 Touched = frozenset[str] | None
 Changed = Callable[[str, Touched, frozenset[str]], None]
+Observe = Callable[[Kind, ObservedObject | None, ObservedObject | None], None]
 
 
 class Cluster:
@@ -94,11 +95,16 @@ class Cluster:
     def __init__(self, desired: DesiredState, changed: Changed) -> None:
         self._desired = desired
         self._changed = changed
+        self._observers: list[Observe] = []
         self._recovered = RecoveredSchemas()
         self._listeners = _TypeIndex()
         self._objects: dict[str, ObjectStore[ObservedObject]] = {
             kind.plural: ObjectStore() for kind in (EVENT_TYPES, TRIGGERS, BROKERS, SERVICES)
         }
+
+    def add_observer(self, observe: Observe) -> None:
+        """Call a function with each change: the kind, and the object before and after it, if any."""
+        self._observers.append(observe)
 
     def objects_of(self, kind: Kind) -> ObjectStore[ObservedObject]:
         """The objects of another kind."""
@@ -181,6 +187,8 @@ class Cluster:
         self, kind: Kind, namespace: str, old: ObservedObject | None, new: ObservedObject | None
     ) -> None:
         """Report a created, changed or deleted object."""
+        for observe in self._observers:
+            observe(kind, old, new)
         if kind.plural == TRIGGERS.plural:
             types = self._listeners.replace_trigger(
                 old.resource if old else None, new.resource if new else None

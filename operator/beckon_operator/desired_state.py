@@ -24,10 +24,7 @@ class Action(Enum):
 
 
 class DesiredState:
-    """Wanted and actual Tools by namespace and name, with a queue.
-
-    The queue holds the Tools that differ.
-    """
+    """Wanted and actual Tools by namespace and name, with a queue. The queue holds the Tools that differ."""
 
     def __init__(self) -> None:
         self.tools: ObjectStore[ToolSeen] = ObjectStore()

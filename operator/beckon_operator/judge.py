@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from beckon_contract.catalogue.builder import Memory, Router, by_key
@@ -10,8 +11,8 @@ from beckon_contract.knative.routes import BrokenTrigger, Listener, read_trigger
 from beckon_contract.kubernetes_objects import Resource
 from beckon_operator.cluster import Cluster, Touched
 from beckon_operator.conditions.last_ready import LastReady
-from beckon_operator.conditions.namespace_view import JudgingRules, NamespaceView
-from beckon_operator.conditions.verdicts import NamespaceJudge
+from beckon_operator.conditions.namespace_view import JudgingRules, NamespaceView, view_broker
+from beckon_operator.conditions.verdicts import NamespaceJudge, Verdict
 from beckon_operator.desired_state import DesiredState
 from beckon_operator.metrics import Metrics
 from beckon_operator.objects import BROKERS, EVENT_TYPES, SERVICES, TRIGGERS, Kind
@@ -34,6 +35,8 @@ class _Namespace:
     judge: NamespaceJudge = field(default_factory=NamespaceJudge)
     triggers: Memory[Listener | BrokenTrigger] = field(default_factory=lambda: Memory(read_controlled))
     last_ready: LastReady = field(default_factory=LastReady)
+    # The results of the last probes by Broker.
+    replies_arrive: dict[str, bool] = field(default_factory=dict)
     view: NamespaceView | None = None
     # The types whose Triggers have changed since `view` was made, `None` for everything.
     touched: Touched = None
@@ -47,12 +50,21 @@ class Judge:
 
     def __init__(self, desired: DesiredState, rules: JudgingRules, metrics: Metrics) -> None:
         self.cluster = Cluster(desired, self._mark_changed)
+        self._observers: list[Callable[[str, Iterable[Verdict]], None]] = []
         self._desired = desired
         self._rules = rules
         self._metrics = metrics
         self._namespaces: dict[str, _Namespace] = {}
         self._waiting: set[str] = set()
         self._news = asyncio.Event()
+
+    def add_observer(self, observe: Callable[[str, Iterable[Verdict]], None]) -> None:
+        """Call a function with each judged namespace and the verdicts on all of its tools."""
+        self._observers.append(observe)
+
+    def judge_again(self, namespace: str) -> None:
+        """Judge everything in a namespace again."""
+        self._mark_changed(namespace, None, frozenset())
 
     async def judge_changes(self) -> None:
         """Judge every changed namespace, until cancelled."""
@@ -78,6 +90,14 @@ class Judge:
                         "namespace %s could not be judged; its Tools stay as they are", namespace
                     )
                     self._metrics.failures.labels("judge").inc()
+
+    def set_replies_arrive(self, broker: tuple[str, str], arrive: bool) -> None:
+        """Take the result of a probe of a Broker, given by its namespace and name."""
+        namespace, name = broker
+        known = self._namespaces.get(namespace)
+        if known is not None and known.replies_arrive.get(name) is not arrive:
+            known.replies_arrive[name] = arrive
+            self._mark_changed(namespace, None, frozenset())
 
     def _mark_changed(self, namespace: str, touched: Touched, requested: frozenset[str]) -> None:
         self._wait_for(namespace, touched)
@@ -116,11 +136,15 @@ class Judge:
         if not known.wanted:
             del self._namespaces[namespace]
         self._desired.set_wanted(namespace, known.wanted, known.judge.undescribed)
+        for observe in self._observers:
+            observe(namespace, [one.verdict for one in known.wanted.values()])
 
     def _begin_namespace(self, namespace: str) -> _Namespace:
         known = _Namespace()
         for tool in self._desired.tools.objects_within(namespace).values():
             known.last_ready.restore_versions(tool.last_ready)
+            if tool.probed is not None:
+                known.replies_arrive.setdefault(*tool.probed)
         return known
 
     def _make_view(self, namespace: str, known: _Namespace) -> NamespaceView:
@@ -134,7 +158,12 @@ class Judge:
         return NamespaceView(
             namespace,
             Router(route_table(read), elsewhere=self.cluster.listeners_for),
-            brokers,
+            (
+                view_broker(
+                    one, known.last_ready.broker_version(one.name), known.replies_arrive.get(one.name)
+                )
+                for one in brokers
+            ),
             self._resources_of(SERVICES, namespace),
             self._rules,
             last_ready=known.last_ready,

@@ -14,7 +14,7 @@ from typing import Any
 from beckon_contract.knative.eventtypes import KIND as EVENT_TYPE
 from beckon_contract.knative.eventtypes import NO_DESCRIPTION
 from beckon_contract.kubernetes_objects import READY, Condition
-from beckon_contract.resources import tool_resource
+from beckon_contract.resources import tools
 from beckon_operator.conditions.verdicts import UndescribedEventType
 from beckon_operator.metrics import Metrics
 from beckon_operator.tools import ToolSeen, ToolWanted
@@ -41,8 +41,8 @@ class EventNote:
     type: str
     reason: str
     message: str
-    api_version: str = tool_resource.API_VERSION
-    kind: str = tool_resource.KIND
+    api_version: str = tools.API_VERSION
+    kind: str = tools.KIND
 
     @property
     def name(self) -> str:
@@ -78,10 +78,7 @@ def events_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Event
 
 
 def event_on_undescribed(skipped: UndescribedEventType) -> EventNote:
-    """Return the Event about an EventType without a Tool.
-
-    There is no Tool to show a condition.
-    """
+    """Return the Event about an EventType without a Tool. There is no Tool to show a condition."""
     event_type = skipped.event_type
     return EventNote(
         event_type.namespace,

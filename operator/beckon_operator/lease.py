@@ -25,10 +25,7 @@ class Conflict(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """The content of a Lease; an empty `holder` means released.
-
-    Times are in ISO 8601 with microseconds.
-    """
+    """The content of a Lease; an empty `holder` means released. Times are in ISO 8601 with microseconds."""
 
     holder: str
     seconds: int

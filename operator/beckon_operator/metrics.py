@@ -22,7 +22,17 @@ class Metrics:
         self.writing = self._new_histogram(
             "write_seconds", "Seconds that writing one Tool takes, retries included."
         )
+        self.statuses = Histogram(
+            f"{_PREFIX}status_write_seconds",
+            "Seconds that writing the status of a Broker or Trigger of the class takes.",
+            ["kind"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
         self.writes = self._new_counter("writes", "Tools written.", "action")
+        self.trigger_writes = self._new_counter(
+            "trigger_writes", "Triggers for replies and reports written.", "action"
+        )
         self.failures = self._new_counter("failures", "Failures that are retried later.", "what")
         self.missed = self._new_counter(
             "missed", "Changes that no watch reported, found by comparing.", "kind"
@@ -32,6 +42,12 @@ class Metrics:
             "waiting_namespaces", "Namespaces with changes that are not judged yet."
         )
         self.queued = self._new_gauge("queued_writes", "Tools that wait to be written.")
+        self.replies_arrive = Gauge(
+            f"{_PREFIX}replies_arrive",
+            "1 if the last probe of a Broker (namespace/name) came back to the shim, 0 if it was lost.",
+            ["broker"],
+            registry=self._registry,
+        )
         self.leader = self._new_gauge("leader", "1 in the replica that writes, 0 in the others.")
 
     def to_text(self) -> bytes:

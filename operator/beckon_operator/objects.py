@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-from beckon_contract.catalogue.parameter_sources import LAST_APPLIED
+from beckon_contract.catalogue.annotations import LAST_APPLIED
 from beckon_contract.knative.eventtypes import GROUP as EVENTING
 from beckon_contract.knative.eventtypes import is_event_type
 from beckon_contract.kubernetes_objects import Resource, from_object
-from beckon_contract.resources import tool_resource
+from beckon_contract.resources import tools
 
 SERVING = "serving.knative.dev"
 
@@ -37,8 +37,11 @@ EVENT_TYPES = Kind(EVENTING, EVENT_TYPE_VERSIONS[0], "eventtypes", "EventType")
 TRIGGERS = Kind(EVENTING, "v1", "triggers", "Trigger")
 BROKERS = Kind(EVENTING, "v1", "brokers", "Broker")
 SERVICES = Kind(SERVING, "v1", "services", "Service")
-TOOLS = Kind(tool_resource.GROUP, tool_resource.VERSION, tool_resource.PLURAL, tool_resource.KIND)
+TOOLS = Kind(tools.GROUP, tools.VERSION, tools.PLURAL, tools.KIND)
 
+
+BrokerKey = tuple[str, str]
+"""The namespace and the name of a Broker."""
 
 # Long enough for events of a watch that lags behind; an object that is gone never comes back.
 _TOMBSTONES = 20_000

@@ -6,7 +6,7 @@ may open files.
 
 import asyncio
 import logging
-import os
+import secrets
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -16,6 +16,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from beckon_runtime.connections import ConnectionLimits, Connections
+from beckon_runtime.logs import point_to_log
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
@@ -31,27 +32,6 @@ _FULL = (
 )
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-class CannotListen(Exception):
-    """A port cannot be listened on; the message says why.
-
-    It also names the port and its setting.
-    """
-
-
-def open_port(host: str, port: int, setting: str) -> socket.socket:
-    """Return a bound socket; raise `CannotListen` on failure.
-
-    The error names the setting of the port.
-    """
-    try:
-        return socket.create_server((host, port), backlog=_BACKLOG)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise CannotListen(
-            f"cannot listen on {host}:{port}: {reason}; set {setting} to another port"
-        ) from None
 
 
 async def serve_app(
@@ -139,8 +119,10 @@ async def _answer_problems(request: web.Request, handler: _Handler) -> web.Strea
         problem = Problem(error.status, "http", error.reason, _error_detail(error, request))
         headers = {name: value for name, value in error.headers.items() if name == "Allow"}
     except Exception:
-        logger.exception("a request failed")
-        problem = Problem(500, "internal", "Internal error", "the service failed; its log has the reason")
+        failure = secrets.token_hex(4)
+        logger.exception("a request failed: %s", failure)
+        detail = f"the service failed; {point_to_log('operator', failure)}"
+        problem = Problem(500, "internal", "Internal error", detail)
     response = _to_response(problem)
     response.headers.update(headers)
     return response
@@ -226,10 +208,7 @@ class _LimitedHandler(web.RequestHandler):
         self._connections.flowing(self)
 
     def begin(self) -> None:
-        """Stop the clock at the end of a request's head.
-
-        The application limits the time of a body.
-        """
+        """Stop the clock at the end of a request's head. The application limits the time of a body."""
         self._connections.serving(self)
 
     def end(self) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from beckon_runtime.settings import ServingSettings, port_field
+from beckon_runtime.settings import ServingSettings, attribute_field, port_field
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -41,13 +41,43 @@ class Settings(ServingSettings):
         pattern=r"^https?://[^/]+$",
         description="Where the shim takes replies (/replies) and dead letters (/dead-letters).",
     )
-    reply_attribute: str = Field(
-        "replyid",
-        validation_alias="BECKON_REPLY_ATTRIBUTE",
-        pattern=r"^[a-z][a-z0-9]{0,19}$",
-        description="The attribute that the shim knows a reply by.",
+    probe_seconds: float = Field(
+        60.0,
+        ge=0,
+        description="Seconds between two probes of a Broker, by which the condition RepliesArrive is judged; "
+        "0 for no probes.",
+    )
+    reply_attribute: str = attribute_field(
+        "replyid", "BECKON_REPLY_ATTRIBUTE", "The attribute that the shim knows a reply by."
+    )
+    reply_triggers: bool = Field(
+        default=True,
+        description="Whether the operator writes the Triggers that bring replies and progress reports to the "
+        "shim, for each Broker that carries calls.",
+    )
+    timeout_brokers: Annotated[tuple[tuple[str, str], ...], NoDecode] = Field(
+        (),
+        description="The Brokers of the class Kafka that get a `spec.delivery.timeout` if they have none, as "
+        "NAMESPACE/NAME, separated by commas; Brokers of other classes need none.",
     )
     cluster_domain: str = Field("cluster.local", description="The domain of the cluster's DNS.")
+    broker_ingress: str = Field(
+        "beckon-broker-ingress",
+        pattern=r"^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$",
+        description="The Service of the ingress of Brokers of the class Beckon, in the operator's namespace; "
+        "empty to leave the class to another operator.",
+    )
+    broker_dispatcher: str = Field(
+        "beckon-broker-dispatcher",
+        description="The Service of the pods that deliver, where they are others than those of the ingress: "
+        "a Trigger is Ready once these know it, too.",
+    )
+    nats_secret: str = Field(
+        "",
+        validation_alias="BECKON_NATS_SECRET",
+        description="The Secret with the credentials of NATS that the broker's pods mount; a Broker's "
+        "ConfigMap may require it.",
+    )
     keys_secret: str = Field(
         "beckon-shim-keys",
         description="The Secret with the shim's keys, which is made where it is missing; empty to make none.",
@@ -70,6 +100,17 @@ class Settings(ServingSettings):
         if not isinstance(value, str):
             return value
         return tuple(sorted({name.strip() for name in value.split(",") if name.strip()}))
+
+    @field_validator("timeout_brokers", mode="before")
+    @classmethod
+    def _split_brokers(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        names = sorted({name.strip() for name in value.split(",") if name.strip()})
+        for name in names:
+            if name.count("/") != 1 or not all(name.split("/")):
+                raise ValueError(f"{name!r} is no Broker; write NAMESPACE/NAME")
+        return tuple(tuple(name.split("/")) for name in names)
 
     @field_validator("namespace", "watch_namespaces")
     @classmethod

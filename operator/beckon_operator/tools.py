@@ -8,12 +8,13 @@ from typing import Any
 
 from beckon_contract.knative.eventtypes import GROUP as EVENTING
 from beckon_contract.knative.eventtypes import KIND as EVENT_TYPE
+from beckon_contract.knative.routes import FIELD as ROUTES
+from beckon_contract.knative.routes import route_document
 from beckon_contract.kubernetes_objects import Condition
-from beckon_contract.resources import tool_resource
-from beckon_contract.resources.call_routes import FIELD as ROUTES
-from beckon_contract.resources.call_routes import route_document
+from beckon_contract.resources import tools
 from beckon_operator.conditions.last_ready import FIELD as LAST_READY
 from beckon_operator.conditions.last_ready import ObjectVersion, read_last_ready, version_document
+from beckon_operator.conditions.path import REPLIES_ARRIVE, read_probe_result
 from beckon_operator.conditions.verdicts import Verdict
 from beckon_operator.objects import version_of
 
@@ -35,7 +36,8 @@ class ToolSeen:
 
     `owner` is the uid of the EventType that it was made for, empty if it has another owner. `preserved` is
     metadata of the Tool that a new version keeps. `last_ready` lists the Broker and the Triggers that were
-    ready, from its status. `answering` is the condition that agents write.
+    ready, from its status. `probed` is its Broker with the result of the last probe. `answering` is the
+    condition that agents write.
     """
 
     namespace: str
@@ -48,6 +50,7 @@ class ToolSeen:
     conditions: Mapping[str, SeenCondition] = field(default_factory=dict)
     preserved: Mapping[str, Any] = field(default_factory=dict)
     last_ready: tuple[ObjectVersion, ...] = ()
+    probed: tuple[str, bool] | None = None
     answering: Mapping[str, Any] | None = None
 
 
@@ -74,8 +77,8 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
     metadata, status = document["metadata"], _as_mapping(document.get("status"))
     owner: Mapping[str, Any] = next(filter(_is_controller, metadata.get("ownerReferences") or []), {})
     everything = [one for one in status.get("conditions") or [] if isinstance(one, Mapping)]
-    conditions = [one for one in everything if one.get("type") != tool_resource.ANSWERING]
-    answering = next((one for one in everything if one.get("type") == tool_resource.ANSWERING), None)
+    conditions = [one for one in everything if one.get("type") != tools.ANSWERING]
+    answering = next((one for one in everything if one.get("type") == tools.ANSWERING), None)
     content = {
         "labels": metadata.get("labels") or {},
         "owner": owner,
@@ -98,6 +101,7 @@ def read_seen(document: Mapping[str, Any]) -> ToolSeen:
         conditions={str(one.get("type")): _seen_condition(one) for one in conditions},
         preserved={name: metadata[name] for name in ("annotations", "finalizers") if metadata.get(name)},
         last_ready=read_last_ready(status),
+        probed=_read_probed(document.get("spec"), conditions),
         answering=answering,
     )
 
@@ -118,8 +122,8 @@ def tool_document(tool: ToolWanted, seen: ToolSeen | None, now: str) -> dict[str
     if seen is not None:
         metadata |= {**seen.preserved, "resourceVersion": str(seen.version), "uid": seen.uid}
     return {
-        "apiVersion": tool_resource.API_VERSION,
-        "kind": tool_resource.KIND,
+        "apiVersion": tools.API_VERSION,
+        "kind": tools.KIND,
         "metadata": metadata,
         "spec": content["spec"],
         "status": {
@@ -169,16 +173,20 @@ def _seen_condition(condition: Mapping[str, Any]) -> SeenCondition:
     return SeenCondition(status, reason, since)
 
 
+def _read_probed(spec: object, conditions: list[Mapping[str, Any]]) -> tuple[str, bool] | None:
+    """Return the Broker of a Tool with the result of the probe in its conditions."""
+    found = next((_seen_condition(one) for one in conditions if one.get("type") == REPLIES_ARRIVE), None)
+    arrive = None if found is None else read_probe_result(found.status, found.reason)
+    return None if arrive is None else (str(_as_mapping(spec).get("broker")), arrive)
+
+
 def _condition_document(condition: Condition) -> dict[str, str]:
     found = {"type": condition.type, "status": condition.status, "reason": condition.reason}
     return {**found, "message": condition.message} if condition.message else found
 
 
 def _copy_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels for the selection of tools by agents.
-
-    Labels of Knative and kubectl are left out.
-    """
+    """Return the labels for the selection of tools by agents. Labels of Knative and kubectl are left out."""
     return {name: value for name, value in labels.items() if not _is_foreign(name)}
 
 

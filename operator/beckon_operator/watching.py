@@ -38,10 +38,7 @@ class Listing:
         self._metrics = metrics
 
     async def read_all(self) -> None:
-        """Read every object of every kind.
-
-        Raises the errors of a request of `ApiClient`.
-        """
+        """Read every object of every kind. Raises the errors of a request of `ApiClient`."""
         for kind in self._kinds:
             await self._read_kind(kind)
 
@@ -121,10 +118,7 @@ _FINALIZER = "beckon.dev/no-finalizer"
 
 
 class _NoMemory(kopf.DiffBaseStorage):
-    """A kopf storage without memory of objects.
-
-    Otherwise kopf copies every object to compare it.
-    """
+    """A kopf storage without memory of objects. Otherwise kopf copies every object to compare it."""
 
     def build(
         self, *, body: kopf.Body, extra_fields: Iterable[kopf.FieldSpec] | None = None

@@ -77,10 +77,7 @@ class Writer:
                 metrics.writing.observe(time.monotonic() - started)
 
     async def bring_tool(self, namespace: str, name: str) -> Action:
-        """Bring one Tool to its wanted state; return the action.
-
-        Raises the error that prevented it.
-        """
+        """Bring one Tool to its wanted state; return the action. Raises the error that prevented it."""
         async for attempt in stamina.retry_context(
             on=_is_worth_another, attempts=_ATTEMPTS, wait_initial=0.1, wait_max=2.0
         ):

@@ -6,7 +6,9 @@ the process has no files left. `server_config` is where every ASGI service gets 
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, MutableMapping
+from types import FrameType
 from typing import Any, Literal
 
 import uvicorn
@@ -95,6 +97,46 @@ def server_config(
     )
     config.connections = Connections(limits)
     return config
+
+
+class DrainingServer(uvicorn.Server):
+    """A server draining on SIGTERM or SIGINT before it stops.
+
+    It still answers while it drains. A second signal stops at once.
+    """
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Without `drain`, only the requests in progress are finished."""
+        super().__init__(config)
+        self._drain = drain
+        self._draining: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until stopped."""
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to drain; uvicorn calls this from its signal handlers.
+
+        uvicorn's own method raises the signal again at the end, so a graceful stop would end by a signal.
+        """
+        del sig, frame
+        if self._loop is None or self._drain is None or self._draining is not None:
+            self.should_exit = True
+            return
+        self._loop.call_soon_threadsafe(self._begin_drain, self._drain)
+
+    def _begin_drain(self, drain: Callable[[], Awaitable[None]]) -> None:
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain_and_stop(drain))
+
+    async def _drain_and_stop(self, drain: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await drain()
+        finally:
+            self.should_exit = True
 
 
 class LimitedProtocol(HttpToolsProtocol):

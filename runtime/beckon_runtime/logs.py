@@ -1,6 +1,8 @@
 """How every service logs: JSON lines for machines, short lines for a terminal."""
 
 import logging
+import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,6 +12,12 @@ from pythonjsonlogger.json import JsonFormatter
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severity that is logged: the setting `BECKON_LOG_LEVEL` of every service."""
+
+QUIET_LOGGERS = "BECKON_QUIET_LOGGERS"
+"""The variable with the names of loggers that log errors alone, separated by commas.
+
+It is no setting: `beckon up` sets it in its processes, and writes the warnings of these loggers itself, once.
+"""
 
 _ROOMS = (
     "adapter",
@@ -84,9 +92,20 @@ def log_config(
             name: {"level": "WARNING"}
             for name in ("aiohttp", "httpx", "httpx2", "mcp", "openai", "uvicorn", "watchfiles")
         }
-        # Tells of every retry as a warning; what came of them is told by who retried.
-        | {"stamina": {"level": "ERROR"}},
+        # Logs every retry as a warning; the caller that retried reports the outcome.
+        | {"stamina": {"level": "ERROR"}}
+        | {name: {"level": "ERROR"} for name in os.environ.get(QUIET_LOGGERS, "").split(",") if name},
     }
+
+
+def point_to_log(part: str, words: str) -> str:
+    """Return where the log of a part has the details of a failure.
+
+    `words` are in its lines: the id of a request, a run or a call. For an error message.
+    """
+    pods = f"-n beckon -l app.kubernetes.io/component={part}"
+    command = f"kubectl logs {pods} --tail=-1 | grep {shlex.quote(words)}"
+    return f"the log of the {part} has the details, under {words}: {command} (or the terminal of beckon up)"
 
 
 class _WithFields(logging.Filter):

@@ -116,6 +116,13 @@ def port_field(default: int, description: str) -> Any:
     )
 
 
+def attribute_field(default: str, variable: str, description: str) -> Any:
+    """Return the field of an extension attribute of CloudEvents that several services must name alike."""
+    return Field(
+        default, pattern=r"^[a-z][a-z0-9]{0,19}$", validation_alias=variable, description=description
+    )
+
+
 def setting_problems(prefix: str, error: ValidationError) -> list[str]:
     """Return a line for each wrong setting, with its environment variable.
 

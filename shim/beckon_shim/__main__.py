@@ -6,7 +6,6 @@ import gc
 import logging.config
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -17,9 +16,10 @@ from pydantic import ValidationError
 from beckon_contract.correlation import Keyring
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
+from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start
 from beckon_runtime.settings import setting_problems
 from beckon_shim.messages import Handler
-from beckon_shim.service import Service, listen
+from beckon_shim.service import Service
 from beckon_shim.settings import Settings
 from beckon_shim.tokens import load_keys
 from beckon_sources.api_types import NotConfigured
@@ -39,27 +39,24 @@ logger = logging.getLogger("beckon_shim")
 
 
 def main() -> int:
-    """Run until SIGTERM or SIGINT; return the exit status.
-
-    0 is a normal stop, 2 a shim that cannot start.
-    """
+    """Run until SIGTERM or SIGINT; return the exit status. 0 is a normal stop, 2 a shim that cannot start."""
     try:
         settings = Settings()
         readable = sys.stderr.isatty()
         logging.config.dictConfig(log_config("shim", readable=readable, level=settings.log_level))
         if not (settings.open_calls or settings.keys or settings.keys_file):
-            return _refuse(_NO_KEYS)
+            return refuse_start("beckon-shim", _NO_KEYS)
         keyring = load_keys(settings.keys, settings.keys_file)
     except ValidationError as error:
-        return _refuse("; ".join(setting_problems("BECKON_SHIM_", error)))
+        return refuse_start("beckon-shim", "; ".join(setting_problems("BECKON_SHIM_", error)))
     except (ValueError, OSError) as error:
-        return _refuse(f"the keys cannot be used: {error}")
+        return refuse_start("beckon-shim", f"the keys cannot be used: {error}")
     _raise_file_limit(settings.max_waiting)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.ExitStack() as stack:
         try:
             traced = stack.enter_context(_tracing())
         except ValueError as error:
-            return _refuse(str(error))
+            return refuse_start("beckon-shim", str(error))
         return runner.run(_serve(settings, keyring, traced))
 
 
@@ -89,19 +86,15 @@ async def _serve(
     try:
         cluster = await _cluster(settings)
     except NotConfigured as error:
-        return _refuse(f"{error} (BECKON_SHIM_BROKERS=cluster)")
+        return refuse_start("beckon-shim", f"{error} (BECKON_SHIM_BROKERS=cluster)")
     sockets = []
     for port, name in ((settings.port, "BECKON_PORT"), (settings.reply_port, "BECKON_SHIM_REPLY_PORT")):
         try:
-            sockets.append(listen(settings.host, port))
-        except OSError as error:
-            return _refuse(
-                f"cannot listen on {settings.host}:{port}: {error.strerror}; set {name} to another port"
-            )
+            sockets.append(listen(settings.host, port, f"set {name} to another port"))
+        except CannotListen as error:
+            return refuse_start("beckon-shim", str(error))
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    on_stop_signal(stop.set)
     service = Service(settings, keyring, (sockets[0], sockets[1]), cluster, traced=traced)
     logger.info(
         "replica %s takes calls on http://%s:%d and replies on http://%s:%d/replies; Brokers at %s",
@@ -133,10 +126,7 @@ async def _cluster(settings: Settings) -> "Cluster | None":
 
 
 def _raise_file_limit(waiting: int) -> None:
-    """Raise the limit of open files for the waiting calls.
-
-    It never exceeds the hard limit of the system.
-    """
+    """Raise the limit of open files for the waiting calls. It never exceeds the hard limit of the system."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES_A_CALL * waiting + _FILES_BESIDE
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -149,11 +139,6 @@ def _raise_file_limit(waiting: int) -> None:
             waiting,
             allowed,
         )
-
-
-def _refuse(reason: str) -> int:
-    sys.stderr.write(f"beckon-shim: {reason}\n")
-    return 2
 
 
 if __name__ == "__main__":

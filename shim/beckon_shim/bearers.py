@@ -31,10 +31,7 @@ Issue = Callable[[str], Awaitable[Issued]]
 
 @dataclass(slots=True)
 class _Held:
-    """The token for one audience, its times, and the running fetch.
-
-    Times are in the loop's clock.
-    """
+    """The token for one audience, its times, and the running fetch. Times are in the loop's clock."""
 
     token: bytes = field(default=b"", repr=False)
     issued_at: float = 0.0
@@ -102,10 +99,7 @@ class Bearers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _renew(self, audience: str, held: _Held) -> asyncio.Task[None] | None:
-        """Return the running fetch, or start one.
-
-        It is `None` shortly after a refusal.
-        """
+        """Return the running fetch, or start one. It is `None` shortly after a refusal."""
         if held.fetching is None and self._loop.time() >= held.try_again_at:
             held.fetching = self._loop.create_task(self._fetch(audience, held))
         return held.fetching

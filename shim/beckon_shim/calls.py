@@ -6,17 +6,28 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from beckon_contract.cloudevents.events import EventError, is_timestamp
-from beckon_contract.cloudevents.extensions import format_expiry, parse_expiry, preferred_wait, prefers_async
+from beckon_contract.cloudevents.events import EventError
+from beckon_contract.cloudevents.extensions import (
+    ANY,
+    IDEMPOTENT_CALL,
+    REPLY_ANY,
+    format_expiry,
+    is_timestamp,
+    parse_expiry,
+    preferred_wait,
+    prefers_async,
+)
 from beckon_shim import responses
 from beckon_shim.brokers import Brokers, Target
 from beckon_shim.delivery import IDEMPOTENT, BrokerPosts, Delivery, at_deadline
 from beckon_shim.exchange import NOTED, Exchange, ids_in
 from beckon_shim.messages import Answer, Finish, HangUp, RawHeader, Request, Respond, WireEvent, read
+from beckon_shim.probes import is_probe
 from beckon_shim.receipts import RECEIPTS
+from beckon_shim.reply_marks import named_attribute
 from beckon_shim.status import Status
 from beckon_shim.stream import ProgressStream, wants_reports
-from beckon_shim.waiters import Waiter
+from beckon_shim.waiters import NOT_BEGUN_HEADER, Waiter
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,15 @@ class Deadlines:
         return min(seconds, self.longest)
 
 
+REPLY_MODE = b"beckon-reply"
+"""The header of a request whose tool may answer with something else than an event; its value is `any`."""
+
 _EXPIRY = b"ce-expirytime"
+# What a caller knows of the tool, for a broker that retries by it, or that reads the tool's answer.
+_HINTS = {
+    (IDEMPOTENT, b"true"): (b"ce-" + IDEMPOTENT_CALL.encode(), b"true"),
+    (REPLY_MODE, ANY.encode()): (b"ce-" + REPLY_ANY.encode(), ANY.encode()),
+}
 # Of which the log tells only who asks for it: of too many calls there is no line each.
 _USUAL = frozenset((responses.REPLIED, "full", "draining"))
 # Trace context is about the HTTP request, not about the event; it goes along.
@@ -84,13 +103,13 @@ class Calls:
         try:
             event = read(request.headers, request.body)
             seconds = self._seconds(request.headers, event)
+            waiter = self._send(event, request, target, seconds, finish) if seconds > 0 else None
         except EventError as error:
             finish(responses.bad_event(error))
             return None
-        if seconds <= 0:
+        if waiter is None:
             finish(responses.expired())
             return None
-        waiter = self._send(event, request, target, seconds, finish)
         if stream is not None:
             waiter.hear = stream.report
             stream.receipt = waiter.receipt
@@ -130,16 +149,21 @@ class Calls:
         self, event: WireEvent, request: Request, target: Target, seconds: float, finish: Finish
     ) -> Waiter:
         """Register the waiter, then post: the reply may come before the acknowledgement."""
-        attributes = event.attributes
+        attributes, reply_attribute = event.attributes, named_attribute(request.headers)
         call_id = attributes[b"ce-id"]
         token, nonce = self._exchange.tokens.mint(call_id)
-        attributes[self._exchange.marks.correlation] = token.encode()
         # A call that already bore the reply attribute would come straight back as its reply.
         attributes.pop(self._exchange.marks.reply, None)
+        attributes.pop(reply_attribute, None)
+        attributes.pop(NOT_BEGUN_HEADER, None)  # a Broker of Knative would copy it to the dead letter
+        marks = self._exchange.marks
+        attributes[marks.reply if is_probe(event) else marks.correlation] = token.encode()
+        attributes.update(_HINTS[header] for header in request.headers if header in _HINTS)
         takes_later = prefers_async(request.headers)
         waiter = Waiter(nonce, call_id, attributes[b"ce-type"], target.url, finish, takes_later)
         waiter.timer = self._loop.call_later(seconds, self._time_out, waiter, seconds)
         waiter.receipt = self._exchange.receipts.header(request, nonce) if takes_later else None
+        waiter.reply_attribute = reply_attribute
         self._waiters.open(waiter)
         headers = event.headers()
         headers.extend(header for header in request.headers if header[0] in _PASSED_ON)
@@ -165,8 +189,5 @@ class Calls:
 
 
 def _noted(headers: list[RawHeader]) -> list[RawHeader]:
-    """Return the identifying headers of a request.
-
-    Nothing else of it is held until the call ends.
-    """
+    """Return the identifying headers of a request. Nothing else of it is held until the call ends."""
     return [header for header in headers if header[0] in NOTED]

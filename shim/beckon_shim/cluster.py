@@ -42,10 +42,7 @@ class Cluster:
         ]
 
     async def follow(self) -> None:
-        """Keep the Brokers up to date until cancelled.
-
-        While the API server is away, nothing is forgotten.
-        """
+        """Keep the Brokers up to date until cancelled. While the API server is away, nothing is forgotten."""
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors:
                 group.create_task(reflector.run())

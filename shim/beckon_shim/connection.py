@@ -8,9 +8,11 @@ from typing import Protocol, cast
 
 import httptools
 
+from beckon_contract.knative.broker_class import DEDUPLICATION_HEADER
 from beckon_shim.messages import Ack
 
 _LONGEST_ANSWER = 65_536
+_DEDUPLICATION = DEDUPLICATION_HEADER.encode()
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Connection(asyncio.Protocol):
         self._reused = False
         self._heard = 0
         self._retry_after = ""
+        self._deduplication = 0
         self.idle_since = 0.0
         self._poll = select.poll()
 
@@ -73,6 +76,7 @@ class Connection(asyncio.Protocol):
         post.sent = True
         self._heard = 0
         self._retry_after = ""
+        self._deduplication = 0
         cast(asyncio.Transport, self._transport).write(post.message)
 
     def overdue(self, now: float) -> bool:
@@ -133,9 +137,12 @@ class Connection(asyncio.Protocol):
     # What the parser calls.
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store the Retry-After header; others are ignored."""
-        if name.lower() == b"retry-after":
+        """Store the two headers that matter; others are ignored."""
+        name = name.lower()
+        if name == b"retry-after":
             self._retry_after = value.decode("latin-1")
+        elif name == _DEDUPLICATION and value.isdigit():
+            self._deduplication = int(value[:6])
 
     def on_message_complete(self) -> None:
         """Pass the acknowledgement on, and the connection back."""
@@ -149,4 +156,4 @@ class Connection(asyncio.Protocol):
             self._owner.free(self)
         else:
             self.close()
-        post.then(Ack(status, retry_after=self._retry_after))
+        post.then(Ack(status, retry_after=self._retry_after, deduplication=self._deduplication))

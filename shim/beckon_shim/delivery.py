@@ -3,7 +3,8 @@
 A post has a token if the Broker requires one (OIDC). An event that the Broker has not taken is posted again
 with back-off until the call's deadline: after a refused connection, 404 while the Broker is loaded, 429, 503.
 After any other 5xx, a time-out or a lost connection the Broker may have the event: then the call waits for
-its reply, and is posted again only if its caller says that a second delivery does no harm.
+its reply, and is posted again only if its caller says that a second delivery does no harm, or as long as the
+Broker stores a call once.
 """
 
 import asyncio
@@ -40,6 +41,7 @@ class BrokerPosts:
         self._client = client
         self._bearers = bearers
         self._without_token: set[asyncio.Task[None]] = set()
+        self._deduplication: dict[str, int] = {}
 
     def __len__(self) -> int:
         """Return how many posts have no acknowledgement yet."""
@@ -66,6 +68,17 @@ class BrokerPosts:
             self._later(self._fetch_and_post(post))
         else:
             self._post_with(token, post)
+
+    def note_deduplication(self, target: Target, seconds: int) -> None:
+        """Remember for how many seconds a Broker knows a call that it has; the latest word counts."""
+        if seconds:
+            self._deduplication[target.url] = seconds
+        else:
+            self._deduplication.pop(target.url, None)
+
+    def deduplication(self, target: Target) -> int:
+        """Return for how many seconds a Broker knows a call that it has, 0 if it does not."""
+        return self._deduplication.get(target.url, 0)
 
     async def close(self) -> None:
         """Cancel the posts waiting for a token, and close every connection."""
@@ -122,6 +135,7 @@ class Delivery:
     deadline: float
     repeatable: bool
     tries: int = 0
+    first: float | None = None
 
     def post(self) -> None:
         """Post the event now."""
@@ -135,36 +149,46 @@ class Delivery:
         """Begin to send; return False if the caller was answered meanwhile."""
         if not self._waits():
             return False
+        if self.first is None:
+            self.first = asyncio.get_running_loop().time()
         self.waiter.refusal = None
         return True
 
     def _acknowledge(self, ack: Ack) -> None:
         waiter = self.waiter
+        if ack.accepted:
+            self.posts.note_deduplication(self.target, ack.deduplication)
         if not self._waits():
             return
         if ack.accepted:
             waiter.uncertain = None
         elif ack.doubtful:
             waiter.uncertain = ack
-            if self.repeatable:
-                self._post_later(ack)
+            self._repeat(ack)
         elif waiter.uncertain is not None:  # an earlier post may have arrived, whatever became of this one
             if ack.not_taken:
-                self._post_later(ack)
+                self._repeat(ack)
         else:
             waiter.refusal = ack
-            if not (ack.not_taken and self._post_later(ack)):
+            if not (ack.not_taken and self._post_later(ack, self.deadline)):
                 self.waiters.fail(waiter, responses.unaccepted(ack, self.target.url))
 
-    def _post_later(self, ack: Ack) -> bool:
-        """Post again after a pause; return False if time is short."""
+    def _repeat(self, ack: Ack) -> None:
+        """Post again an event that the Broker may have, if a second post does no harm."""
+        if self.repeatable:
+            self._post_later(ack, self.deadline)
+        elif self.first is not None:
+            self._post_later(ack, min(self.deadline, self.first + self.posts.deduplication(self.target)))
+
+    def _post_later(self, ack: Ack, end: float) -> bool:
+        """Post again after a pause; return False if that would be after the end, in the loop's time."""
         # Half of it by chance: callers that were refused at one moment should not come back at one.
         pause = min(_FIRST_PAUSE * 2 ** min(self.tries - 1, 8), _LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311  # chance, not a secret
         wanted_pause = _retry_after(ack.retry_after)
         if wanted_pause > pause:
             pause = wanted_pause * random.uniform(1, 1.1)  # noqa: S311  # chance, not a secret
         loop = asyncio.get_running_loop()
-        if loop.time() + pause >= self.deadline:
+        if loop.time() + pause >= end:
             return False
         self.waiter.again = loop.call_later(pause, self.post)
         return True
@@ -189,10 +213,7 @@ def at_shutdown(waiter: Waiter) -> Answer:
 
 
 def _retry_after(text: str) -> float:
-    """Return the seconds of a Retry-After header, 0 for none.
-
-    See RFC 9110, 10.2.3.
-    """
+    """Return the seconds of a Retry-After header, 0 for none. See RFC 9110, 10.2.3."""
     if text.isdecimal():
         return float(text)
     try:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from beckon_contract.cloudevents.events import from_http, is_timestamp, to_binary
-from beckon_contract.cloudevents.media_types import is_media_type
+from beckon_contract.cloudevents.events import from_http, to_binary
+from beckon_contract.cloudevents.extensions import is_media_type, is_timestamp
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 RawHeader = tuple[bytes, bytes]
@@ -14,10 +14,7 @@ RawHeader = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class Request:
-    """One complete HTTP request.
-
-    The names of headers are lower case, and the path is without its query.
-    """
+    """One complete HTTP request. The names of headers are lower case, and the path is without its query."""
 
     method: str
     path: str
@@ -157,7 +154,8 @@ class Ack:
     """The acknowledgement of one event; `status` 0 means no answer.
 
     `sent` is true if the Broker may have got the event although no answer came. With `no_token` it was not
-    posted at all, because no token for its Broker was available.
+    posted at all, because no token for its Broker was available. Within `deduplication` seconds of its post,
+    the Broker knows a second one of the same call.
     """
 
     status: int
@@ -165,6 +163,7 @@ class Ack:
     retry_after: str = ""
     sent: bool = True
     no_token: bool = False
+    deduplication: int = 0
 
     @property
     def accepted(self) -> bool:

@@ -22,10 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class LateReplies:
-    """Posts late replies to the sink's URL, or logs them without one.
-
-    At most 64 are posted at a time.
-    """
+    """Posts late replies to the sink's URL, or logs them without one. At most 64 are posted at a time."""
 
     def __init__(self, url: str | None, client: Client) -> None:
         self._url = url
@@ -82,10 +79,7 @@ _ATTEMPTS = 2
 
 
 def has_hopped(request: Request) -> bool:
-    """Return True if an event comes from another replica.
-
-    Such an event may not go to a third one.
-    """
+    """Return True if an event comes from another replica. Such an event may not go to a third one."""
     return any(name == FORWARDED for name, _ in request.headers)
 
 
@@ -116,10 +110,7 @@ class Addresses:
 
 
 class PodAddresses:
-    """The reply listeners of replicas named after their Pod's IP.
-
-    They need no list and no DNS.
-    """
+    """The reply listeners of replicas named after their Pod's IP. They need no list and no DNS."""
 
     def __init__(self, port: int) -> None:
         """Every replica takes replies on this port."""
@@ -131,14 +122,6 @@ class PodAddresses:
         if ip is None:
             return None
         return f"http://[{ip}]:{self._port}" if ip.version == 6 else f"http://{ip}:{self._port}"
-
-
-def pod_replica(ip: str) -> str:
-    """Return the name of the replica in a Pod.
-
-    It is a DNS label like `10-244-0-17`. Raises `ValueError` if the text is no IP.
-    """
-    return ip_address(ip).exploded.replace(".", "-").replace(":", "-")
 
 
 def _pod_ip(replica: str) -> IPv4Address | IPv6Address | None:

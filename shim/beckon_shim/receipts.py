@@ -27,10 +27,7 @@ class Receipts:
     """Waits for the receipts of replies sent to callers by this replica."""
 
     def __init__(self, replica: str, peers: Peers, *, has_sink: bool) -> None:
-        """Without a sink for late replies, no receipts are requested.
-
-        There would be no other store.
-        """
+        """Without a sink for late replies, no receipts are requested. There would be no other store."""
         self._replica = replica
         self._peers = peers
         self._has_sink = has_sink

@@ -12,9 +12,18 @@ from beckon_shim import responses
 from beckon_shim.exchange import Exchange, ids_in
 from beckon_shim.messages import Answer, HangUp, Request, Respond, WireEvent, of_problem, read
 from beckon_shim.peers import LateReplies, Peers, has_hopped
+from beckon_shim.probes import answer_probe, is_probe, is_probe_reply
 from beckon_shim.receipts import RECEIPTS
+from beckon_shim.reply_marks import Match, ReplyMarks
 from beckon_shim.status import Status
-from beckon_shim.waiters import AmbiguousDeadLetters, Fate, says_why, strip_errors, undeliverable
+from beckon_shim.waiters import (
+    AmbiguousDeadLetters,
+    Fate,
+    is_of_observer,
+    says_why,
+    strip_errors,
+    undeliverable,
+)
 
 PROGRESS = "/progress"
 _TOKEN = b"ce-" + PROGRESS_MARK.encode()
@@ -106,6 +115,7 @@ class Replies:
         self._waiters = exchange.waiters
         self._tokens = exchange.tokens
         self._marks = exchange.marks
+        self._reply_marks = ReplyMarks(exchange.tokens, exchange.marks, exchange.waiters)
         self._metrics = exchange.metrics
         self._status = status
         self._peers = peers
@@ -133,9 +143,10 @@ class Replies:
         if request.path == PROGRESS:
             self._reports.too_large()
             return responses.too_large(limit)
-        claim = self._tokens.verify(dict(request.headers).get(self._marks.reply))
-        waiter = self._waiters.get(claim.nonce) if claim is not None else None
-        if waiter is not None:
+        event = _read_head(request)
+        match = None if event is None else self._reply_marks.find(event)
+        waiter = None if match is None else self._waiters.get(match.claim.nonce)
+        if event and match and waiter and self._reply_marks.is_reply(match, event, waiter):
             self._waiters.fail(waiter, responses.reply_too_large(limit))
         self._metrics.reply("too_large")
         return responses.too_large(limit)
@@ -157,25 +168,29 @@ class Replies:
         return self._reply(event, request)
 
     def _reply(self, event: WireEvent, request: Request) -> _Dealt:
-        claim = self._tokens.verify(event.attributes.get(self._marks.reply))
-        if claim is None:
-            self._metrics.reply("foreign")
+        match = self._reply_marks.find(event)
+        if match is None:
+            self._metrics.reply("foreign" if self._marks.reply in event.attributes else "unmarked")
             return _ACCEPTED
-        if self._belongs_elsewhere(claim, request):
-            return self._forward_reply(claim, event)
-        return self._settle(claim, event)
+        if is_probe(event):  # any replica can answer it
+            self._metrics.reply("probe")
+            return answer_probe(event) if request.path == REPLIES else _ACCEPTED
+        if self._belongs_elsewhere(match.claim, request):
+            return self._forward_reply(match, event)
+        if not self._reply_marks.is_reply(match, event, self._waiters.get(match.claim.nonce)):
+            self._metrics.reply("no_reply")
+            return _ACCEPTED
+        return self._settle(match, event)
 
     def _belongs_elsewhere(self, claim: Claim, request: Request) -> bool:
-        """Return True if the event must go to another replica.
-
-        An event makes only one hop.
-        """
+        """Return True if the event must go to another replica. An event makes only one hop."""
         return claim.replica != self._tokens.replica and not has_hopped(request)
 
-    def _settle(self, claim: Claim, event: WireEvent) -> _Dealt:
+    def _settle(self, match: Match, event: WireEvent) -> _Dealt:
         """Answer the waiting call, or pass the reply to the late sink."""
+        claim = match.claim
         accepted, waiter = _is_acceptance(event), self._waiters.get(claim.nonce)
-        answer = (responses.accepted if accepted else responses.replied)(self._to_caller(event))
+        answer = (responses.accepted if accepted else responses.replied)(self._to_caller(match, event))
         receipt = None
         if waiter is not None and waiter.receipt is not None:
             answer.headers.append(waiter.receipt)
@@ -190,45 +205,53 @@ class Replies:
             fate = self._waiters.reply(claim.nonce, answer)
         if fate is Fate.WAITING:
             self._metrics.reply("accepted" if accepted else "answered")
-            return _ACCEPTED if receipt is None else self._until_stored(receipt, claim, event)
+            return _ACCEPTED if receipt is None else self._until_stored(receipt, match, event)
         if fate is Fate.ANSWERED:
             self._metrics.reply("duplicate")
             return _ACCEPTED
-        return self._hand_over(claim, event)
+        return self._hand_over(match, event)
 
-    async def _until_stored(self, receipt: asyncio.Future[bool], claim: Claim, event: WireEvent) -> Answer:
+    async def _until_stored(self, receipt: asyncio.Future[bool], match: Match, event: WireEvent) -> Answer:
         """Acknowledge a reply once its caller or the late sink has it."""
         if not await receipt:
             logger.info("no receipt came for the reply %s; the late reply sink gets it", event.text(b"ce-id"))
-            return await self._hand_over(claim, event)
+            return await self._hand_over(match, event)
         if not _is_acceptance(event):
-            self._waiters.settle(claim.nonce)
+            self._waiters.settle(match.claim.nonce)
         return _ACCEPTED
 
-    async def _hand_over(self, claim: Claim, event: WireEvent) -> Answer:
-        if not await self._late.hand_over(event, self._waiters.abandoned_call(claim.nonce)):
+    async def _hand_over(self, match: Match, event: WireEvent) -> Answer:
+        if is_probe_reply(event):  # no run waits for it
+            self._metrics.reply("late")
+            return _ACCEPTED
+        if match.attribute != self._marks.reply:  # the sink knows no other
+            event.attributes[self._marks.reply] = self._tokens.write(match.claim)
+        if not await self._late.hand_over(event, self._waiters.abandoned_call(match.claim.nonce)):
             self._metrics.reply("late_refused")
             problem = Problem(
                 503, "sink-busy", "Late reply not stored", "the late reply sink did not take it"
             )
             return of_problem(problem, "sink_busy", (b"retry-after", b"1"))
         if not _is_acceptance(event):
-            self._waiters.settle(claim.nonce)
+            self._waiters.settle(match.claim.nonce)
         self._metrics.reply("late")
         return _ACCEPTED
 
-    async def _forward_reply(self, claim: Claim, event: WireEvent) -> Answer:
-        if await self._peers.forward(claim.replica, REPLIES, event):
+    async def _forward_reply(self, match: Match, event: WireEvent) -> Answer:
+        if await self._peers.forward(match.claim.replica, REPLIES, event):
             self._metrics.reply("forwarded")
             return _ACCEPTED
         # That replica is gone, and its callers with it.
-        return await self._hand_over(claim, event)
+        if not self._reply_marks.is_reply(match, event, None):
+            self._metrics.reply("no_reply")
+            return _ACCEPTED
+        return await self._hand_over(match, event)
 
-    def _to_caller(self, event: WireEvent) -> WireEvent:
+    def _to_caller(self, match: Match, event: WireEvent) -> WireEvent:
         """Return a reply without the attributes of the token."""
         attributes = event.attributes.copy()
-        attributes.pop(self._marks.correlation, None)
-        attributes.pop(self._marks.reply, None)
+        for name in (self._marks.correlation, self._marks.reply, match.attribute):
+            attributes.pop(name, None)
         return WireEvent(attributes, event.content_type, event.body)
 
     def _dead_letter(self, event: WireEvent, request: Request) -> _Dealt:
@@ -247,6 +270,10 @@ class Replies:
         waiter = self._waiters.get(claim.nonce)
         if waiter is None:
             self._metrics.dead_letter("late")
+        elif attributes[b"ce-type"] != waiter.call_type or is_of_observer(event):
+            # An event that a service sent with the token of the call, or a Trigger that another one's tool
+            # does not need: that it is lost says nothing about the call.
+            self._metrics.dead_letter("foreign")
         else:
             answer = undeliverable(event, waiter.broker_url)
             sure = says_why(event)
@@ -261,6 +288,14 @@ class Replies:
         taken = await self._peers.forward(claim.replica, DEAD_LETTERS, event)
         self._metrics.dead_letter("forwarded" if taken else "lost")
         return _ACCEPTED
+
+
+def _read_head(request: Request) -> WireEvent | None:
+    """Return the event in the headers of a request, `None` for one in structured mode."""
+    try:
+        return read(request.headers, b"")
+    except EventError:
+        return None
 
 
 def _is_acceptance(event: WireEvent) -> bool:

@@ -29,8 +29,9 @@ def timed_out(seconds: float) -> Answer:
     The answer leaves out the call's token, because its reader could answer in the tool's place.
     """
     detail = (
-        f"no reply came within {seconds:g} s; the tool may be slow, may not reply, "
-        "or no Trigger may route this event type to it"
+        f"no reply came within {seconds:g} s; the tool may be slow, may not reply, may answer without the "
+        "token of the call (docs/eventtypes.md, Services that answer otherwise), or no Trigger may route "
+        "this event type to it"
     )
     return of_problem(Problem(504, "timeout", "No reply in time", detail), "timeout")
 
@@ -66,10 +67,7 @@ def expired() -> Answer:
 
 
 def unaccepted(ack: Ack, url: str) -> Answer:
-    """Return 502 or 503: the Broker does not have the event.
-
-    503 means a busy Broker, or no token for it.
-    """
+    """Return 502 or 503: the Broker does not have the event. 503 means a busy Broker, or no token for it."""
     members: dict[str, object] = {"delivered": False}
     detail = f"the Broker at {url} did not accept the event: {ack.describe()}"
     if ack.no_token:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import http
 import logging
+import secrets
 import socket
 from collections import deque
 from typing import cast
@@ -17,6 +18,7 @@ from typing import cast
 import httptools
 
 from beckon_runtime.connections import ConnectionLimits, Connections
+from beckon_runtime.logs import point_to_log
 from beckon_runtime.problem import Problem
 from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, of_problem
 from beckon_shim.stream import Stream
@@ -261,8 +263,10 @@ class ServerConnection(asyncio.Protocol):
         try:
             hang_up = self._server.handler.handle(request, lambda answer: self._respond(request, answer))
         except Exception:
-            logger.exception("a request to %s failed", request.path)
-            problem = Problem(500, "internal", "Internal error", "this is a defect of the shim; see its log")
+            failure = secrets.token_hex(4)
+            logger.exception("a request to %s failed: %s", request.path, failure)
+            detail = f"this is a defect of the shim; {point_to_log('shim', failure)}"
+            problem = Problem(500, "internal", "Internal error", detail)
             self._respond(request, of_problem(problem, "internal", _CLOSE))
             return
         if self._current is request:
@@ -323,10 +327,7 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(stream.frame(piece))
 
     def _send(self, answer: Answer, *, close: bool, bodiless: bool = False) -> None:
-        """Write a whole answer at once.
-
-        A second write would meet delayed acknowledgements.
-        """
+        """Write a whole answer at once. A second write would meet delayed acknowledgements."""
         if self._transport is None:
             return
         parts = [_STATUS.get(answer.status) or b"HTTP/1.1 %d -\r\n" % answer.status]

@@ -24,6 +24,7 @@ from beckon_shim.delivery import BrokerPosts, at_shutdown
 from beckon_shim.exchange import Exchange, Marks, ids_in
 from beckon_shim.messages import Answer, Handler, HangUp, Request, Respond, of_problem
 from beckon_shim.peers import Addresses, LateReplies, Peers, PodAddresses
+from beckon_shim.probes import Probes
 from beckon_shim.receipts import Receipts
 from beckon_shim.replies import Replies
 from beckon_shim.server import Server
@@ -52,10 +53,7 @@ class CheckedOrigins:
         return None
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to a request with a body over the limit.
-
-        Nothing in it is secret.
-        """
+        """Return the answer to a request with a body over the limit. Nothing in it is secret."""
         return self._handler.too_large(request, limit)
 
 
@@ -172,7 +170,10 @@ class Service:
         ambiguous = AmbiguousDeadLetters(self.waiters, waits.after_dead_letter)
         replies = Replies(exchange, self._status, peers, late, ambiguous)
         called: Handler = calls if settings.open_calls else Authenticated(calls, self.tokens, self.metrics)
-        handlers: list[tuple[Handler, str | None]] = [(called, "/{namespace}/{broker}"), (replies, None)]
+        handlers: list[tuple[Handler, str | None]] = [
+            (called, "/{namespace}/{broker}"),
+            (Probes(calls, replies), None),
+        ]
         policy = settings.origin_policy(settings.host)
         self._servers = tuple(
             Server(
@@ -239,18 +240,3 @@ class Service:
         if self._cluster is not None:
             brokers = self._cluster.brokers
             gauge("brokers", "Brokers that are known.", lambda: len(brokers))
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a bound socket; raise `OSError` if the address is unavailable."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-        bound.listen(_BACKLOG)
-    except OSError:
-        bound.close()
-        raise
-    bound.setblocking(False)
-    return bound

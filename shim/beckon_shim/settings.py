@@ -6,10 +6,10 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from beckon_contract.correlation import check_replica
-from beckon_runtime.settings import ServingSettings, port_field
+from beckon_contract.correlation import check_replica, pod_replica
+from beckon_runtime.settings import ServingSettings, attribute_field, port_field
 from beckon_shim.brokers import Templates
-from beckon_shim.peers import Addresses, pod_replica
+from beckon_shim.peers import Addresses
 
 _OWN_ATTRIBUTES = frozenset(
     ("id", "source", "type", "specversion", "subject", "time", "datacontenttype", "dataschema", "data")
@@ -76,17 +76,15 @@ class Settings(ServingSettings):
         description="Where the reply listeners of all replicas are: a template with {replica}, or a list "
         "shim-0=http://10.0.0.1:8083,shim-1=… ; empty with one replica.",
     )
-    correlation_attribute: str = Field(
+    correlation_attribute: str = attribute_field(
         "correlationid",
-        validation_alias="BECKON_CORRELATION_ATTRIBUTE",
-        pattern=r"^[a-z][a-z0-9]{0,19}$",
-        description="The attribute that carries the token out; another one where tools give it a meaning.",
+        "BECKON_CORRELATION_ATTRIBUTE",
+        "The attribute that carries the token out; another one where tools give it a meaning.",
     )
-    reply_attribute: str = Field(
+    reply_attribute: str = attribute_field(
         "replyid",
-        validation_alias="BECKON_REPLY_ATTRIBUTE",
-        pattern=r"^[a-z][a-z0-9]{0,19}$",
-        description="The attribute in which a reply brings the token back, for example `responseid`.",
+        "BECKON_REPLY_ATTRIBUTE",
+        "The attribute in which a reply brings the token back, for example `responseid`.",
     )
     max_timeout: float = Field(600.0, gt=0, description="The most seconds that a caller may ask for.")
     max_waiting: int = Field(10_000, ge=1, description="How many calls may wait at once; more get 503.")

@@ -27,16 +27,10 @@ _tracer = trace.get_tracer("beckon_shim")
 
 
 class Traced:
-    """A handler with a span for each request with an event.
-
-    `route` is the name of their path.
-    """
+    """A handler with a span for each request with an event. `route` is the name of their path."""
 
     def __init__(self, handler: Handler, route: str | None = None) -> None:
-        """Without a `route`, the path of the request is its name.
-
-        Such paths are few.
-        """
+        """Without a `route`, the path of the request is its name. Such paths are few."""
         self._handler = handler
         self._route = route
 
@@ -54,10 +48,7 @@ class Traced:
         )
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to a request with a body over the limit.
-
-        It gets no span.
-        """
+        """Return the answer to a request with a body over the limit. It gets no span."""
         return self._handler.too_large(request, limit)
 
 

@@ -57,10 +57,7 @@ _ENDS = {200: b"reply", 202: b"accepted"}
 
 
 def wants_reports(headers: list[RawHeader]) -> bool:
-    """Return True if a caller accepts event streams by name.
-
-    `*/*` is not enough.
-    """
+    """Return True if a caller accepts event streams by name. `*/*` is not enough."""
     return any(
         kind.split(b";", maxsplit=1)[0].strip().lower() == _STREAM
         for name, value in headers
@@ -125,10 +122,7 @@ def _framed(name: bytes, line: bytes) -> bytes:
 
 
 def _document(headers: list[RawHeader], body: bytes) -> bytes:
-    """Return an event in one line of JSON.
-
-    Its data is preserved byte for byte.
-    """
+    """Return an event in one line of JSON. Its data is preserved byte for byte."""
     event = from_http(headers, body)
     _, document = to_structured(event)
     if b"\n" not in document and b"\r" not in document:

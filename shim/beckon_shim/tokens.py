@@ -4,14 +4,11 @@ import asyncio
 import logging
 from pathlib import Path
 
-from beckon_contract.correlation import Claim, Keyring, SigningKey, check_replica, mint, verify
+from beckon_contract.correlation import Claim, Keyring, SigningKey, check_replica, mint, sign_claim, verify
 
 
 class Tokens:
-    """Mints and verifies tokens with the current keys.
-
-    `rotate` replaces the keys while the shim runs.
-    """
+    """Mints and verifies tokens with the current keys. `rotate` replaces the keys while the shim runs."""
 
     def __init__(self, keyring: Keyring, replica: str) -> None:
         self.replica = check_replica(replica)
@@ -26,6 +23,10 @@ class Tokens:
         """Return a new token for a call, and the nonce in it."""
         token = mint(self._keyring, self.replica, call_id)
         return token, token.split(".", maxsplit=2)[1]
+
+    def write(self, claim: Claim) -> bytes:
+        """Return the token with a claim that was verified before."""
+        return sign_claim(self._keyring, claim).encode()
 
     def verify(self, value: bytes | None) -> Claim | None:
         """Return the claim in a header's value, `None` without a valid token."""
@@ -55,10 +56,7 @@ def load_keys(text: str, path: Path | None) -> Keyring:
 
 
 async def follow_keys(path: Path, tokens: Tokens, seconds: float = _LOOK_SECONDS) -> None:
-    """Load new keys from the file after each change.
-
-    The old ones stay in use while the file is unusable.
-    """
+    """Load new keys from the file after each change. The old ones stay in use while the file is unusable."""
     seen = ""
     while True:
         try:

@@ -8,13 +8,14 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from urllib.parse import unquote
 
 import orjson
 
+from beckon_contract.cloudevents.extensions import NOT_BEGUN, OBSERVER
 from beckon_runtime.problem import Problem
 from beckon_shim.messages import Ack, Answer, Finish, RawHeader, WireEvent, of_problem
 
@@ -39,7 +40,8 @@ class Waiter:
     reports of progress. `doubt` is the answer if no reply comes in time after a dead letter without a reason.
     `refusal` says why the Broker does not have the event, `None` once it may have it; `uncertain` is the
     acknowledgement after which it may have it. `again` is the timer of the next post. `receipt` is the header
-    that goes with the reply to a caller that confirms it.
+    that goes with the reply to a caller that confirms it. `reply_attribute` is the header of the attribute by
+    which the reply names the call, empty for the usual ones.
     """
 
     nonce: str
@@ -57,6 +59,7 @@ class Waiter:
     uncertain: Ack | None = None
     again: asyncio.TimerHandle | None = None
     receipt: RawHeader | None = None
+    reply_attribute: bytes = b""
 
 
 class Waiters:
@@ -68,6 +71,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self._waiting: dict[str, Waiter] = {}
+        self._named: dict[bytes, dict[bytes, str]] = {}
         self._ended: dict[str, bytes | None] = {}
         self._ended_before: dict[str, bytes | None] = {}
         self._idle = asyncio.Event()
@@ -79,11 +83,21 @@ class Waiters:
     def open(self, waiter: Waiter) -> None:
         """Put a new call into the table."""
         self._waiting[waiter.nonce] = waiter
+        if waiter.reply_attribute:
+            self._named.setdefault(waiter.reply_attribute, {})[waiter.call_id] = waiter.nonce
         self._idle.clear()
 
     def get(self, nonce: str) -> Waiter | None:
         """Return the waiting call of this nonce, if any."""
         return self._waiting.get(nonce)
+
+    def find_by_id(self, attributes: Mapping[bytes, bytes]) -> tuple[str, bytes] | None:
+        """Return the nonce of the call whose id is in its own reply attribute, and that attribute."""
+        for name, calls in self._named.items():
+            nonce = calls.get(attributes.get(name, b""))
+            if nonce is not None:
+                return nonce, name
+        return None
 
     def reply(self, nonce: str, answer: Answer) -> Fate:
         """Answer a call with its tool's reply; return its previous state.
@@ -144,9 +158,18 @@ class Waiters:
         for timer in (waiter.timer, waiter.doubted, waiter.again):
             if timer is not None:
                 timer.cancel()
+        if waiter.reply_attribute:
+            self._forget_name(waiter)
         if not self._waiting:
             self._idle.set()
         waiter.respond(answer)
+
+    def _forget_name(self, waiter: Waiter) -> None:
+        calls = self._named[waiter.reply_attribute]
+        if calls.get(waiter.call_id) == waiter.nonce:  # another call may have the same id by now
+            del calls[waiter.call_id]
+        if not calls:
+            del self._named[waiter.reply_attribute]
 
     def _remember(self, nonce: str, call_id: bytes | None) -> None:
         self._ended[nonce] = call_id
@@ -159,19 +182,21 @@ _CODE = b"ce-knativeerrorcode"
 _DATA = b"ce-knativeerrordata"
 _LONGEST = 1024
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
-# The Broker's own words for a failed connection: in the answer of a tool they are about something else.
-_NEVER_CONNECTED = re.compile(
-    r"dispatch error: .*(connection refused|no such host|connect call failed|cannot connect)",
-    re.IGNORECASE | re.DOTALL,
-)
-# A client error is a refusal, but for these: time-outs, conflicts and busy tools may come half-way.
-_NOT_REFUSALS = frozenset((408, 409, 425, 429))
+NOT_BEGUN_HEADER = b"ce-" + NOT_BEGUN.encode()
+_OBSERVER = b"ce-" + OBSERVER.encode()
+# Brokers of Knative begin the data so, and give the code 500, if no HTTP answer came.
+_NO_ANSWER = "dispatch error: "
 
 
 def strip_errors(event: WireEvent) -> None:
     """Take the dead-letter attributes off an event."""
-    for name in (_DESTINATION, _CODE, _DATA):
+    for name in (_DESTINATION, _CODE, _DATA, NOT_BEGUN_HEADER, _OBSERVER):
         event.attributes.pop(name, None)
+
+
+def is_of_observer(event: WireEvent) -> bool:
+    """Return True if a dead letter says that another Trigger's subscriber answers the call."""
+    return event.text(_OBSERVER) == "true"
 
 
 def says_why(event: WireEvent) -> bool:
@@ -186,15 +211,17 @@ def says_why(event: WireEvent) -> bool:
 def undeliverable(event: WireEvent, broker_url: str) -> Answer:
     """Return the 502 answer with the reason of a dead letter.
 
-    Members: `code` (the tool's HTTP status), `destination`, `reason_text`, and `delivered`: false only if it
-    is certain that the tool did not run.
+    Members: `code` (the tool's HTTP status), `destination`, `reason_text`, and `delivered`: false only if the
+    Broker says that no attempt began. The other attributes are about the last attempt, and the tool may have
+    died at work in an earlier one.
     """
     destination = unquote(event.text(_DESTINATION))
     code = _to_status(event.text(_CODE))
     text = decode_error(unquote(event.text(_DATA)))
     reply_failed = bool(destination) and destination.rstrip("/") == broker_url.rstrip("/")
-    members: dict[str, object] = {"delivered": reply_failed or not _never_ran(code, text)}
-    if code is not None:
+    answered = not reply_failed and not text.startswith(_NO_ANSWER)
+    members: dict[str, object] = {"delivered": reply_failed or event.text(NOT_BEGUN_HEADER) != "true"}
+    if code is not None and answered:
         members["code"] = code
     if destination:
         members["destination"] = destination
@@ -204,7 +231,7 @@ def undeliverable(event: WireEvent, broker_url: str) -> Answer:
         detail = "the tool answered, and its reply could not be forwarded"
     else:
         detail = "the Broker could not deliver the event to the tool"
-    if code is not None:
+    if code is not None and (answered or reply_failed):
         detail += f" (HTTP status {code})"
     if text:
         detail += f": {_short_reason(text)}"
@@ -240,12 +267,6 @@ def _short_reason(text: str) -> str:
         if isinstance(value, str) and value:
             return value
     return text.strip()
-
-
-def _never_ran(code: int | None, text: str) -> bool:
-    if code is not None and 400 <= code < 500 and code not in _NOT_REFUSALS:
-        return True
-    return _NEVER_CONNECTED.match(text) is not None
 
 
 def _to_status(text: str) -> int | None:
@@ -290,10 +311,7 @@ class AmbiguousDeadLetters:
             waiter.doubted.cancel()
 
     def doubt(self, waiter: Waiter, answer: Answer) -> None:
-        """Take a dead letter without a reason.
-
-        The caller gets `answer` if no reply comes.
-        """
+        """Take a dead letter without a reason. The caller gets `answer` if no reply comes."""
         waiter.doubt = answer
         if waiter.doubted is not None:  # one more deleted Trigger: the first letter's time counts
             return

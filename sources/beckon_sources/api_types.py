@@ -73,10 +73,7 @@ class Credentials(Protocol):
         ...
 
     async def renew(self, refused: ApiAccess) -> ApiAccess | None:
-        """Return another access than the one that was refused, or `None`.
-
-        Raises the errors of `access`.
-        """
+        """Return another access than the one that was refused, or `None`. Raises the errors of `access`."""
         ...
 
 
@@ -183,10 +180,7 @@ def read_change(line: bytes) -> Change:
 
 
 def refusal(status: int, content: bytes) -> Refused:
-    """Return the error in an answer.
-
-    The API server explains itself in a `Status`; a proxy may not.
-    """
+    """Return the error in an answer. The API server explains itself in a `Status`; a proxy may not."""
     try:
         message = str(read_document(content).get("message") or "")[:_MAX_MESSAGE]
     except Unreachable:

@@ -18,10 +18,7 @@ _TRIES = 3  # so often a watch is resumed where it broke off; then the collectio
 
 
 class Sink(Protocol):
-    """Receives the objects of a collection.
-
-    Its handling of one object may not stop the others.
-    """
+    """Receives the objects of a collection. Its handling of one object may not stop the others."""
 
     def put(self, document: Document) -> None:
         """Take a new or changed object."""

@@ -71,6 +71,11 @@ class Contact:
             return ""
         return next((line.state for line in self._lines if not line.enough), "")
 
+    @property
+    def refusal(self) -> str:
+        """The problem of the first collection that the API server refuses; "" if it refuses none."""
+        return next((line.state for line in self._lines if line.refused), "")
+
     async def wait(self) -> None:
         """Wait until all needed collections have been read."""
         await self._complete.wait()

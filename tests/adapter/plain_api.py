@@ -13,17 +13,14 @@ import httpx2
 import trustme
 import uvicorn
 
-from beckon_adapter.app import AdapterApp
-from beckon_adapter.backends import Backends
-from beckon_adapter.declaration import declare_tool, has_rule
-from beckon_adapter.egress.client import EgressClient
+from beckon_adapter.app import AdapterApp, Backends
+from beckon_adapter.declaration import RuleRegistry, declare_tool, has_rule
+from beckon_adapter.egress.client import CheckedNetwork, CheckedTransport, EgressClient, Resolve
 from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts, Credential, Credentials
-from beckon_adapter.egress.network import CheckedNetwork, CheckedTransport, Resolve
-from beckon_adapter.mcp.rule import NamedServer
-from beckon_adapter.registry import RuleRegistry
 from beckon_adapter.request import HttpRequest
+from beckon_adapter.rule import NamedServer
 from beckon_contract.kubernetes_objects import Resource, from_object
-from beckon_tools.server import bind_socket
+from beckon_runtime.process import listen
 from tests.patience import until
 from tests.tools.serving import Caller, configured, served
 
@@ -96,7 +93,7 @@ class PlainApi:
 @asynccontextmanager
 async def serving(api: PlainApi, tls: tuple[str, str] | None = None) -> AsyncIterator[int]:
     """Serve an API on loopback, over TLS with a certificate and a key file; give its port."""
-    listener = bind_socket("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0)
     certificate, key = tls or (None, None)
     config = uvicorn.Config(
         api,

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from beckon_adapter.backends import Backends
+from beckon_adapter.app import Backends
 from beckon_adapter.cluster import ClusterSource
-from beckon_adapter.declaration import declare_tool, has_rule
-from beckon_adapter.registry import RuleRegistry
+from beckon_adapter.declaration import RuleRegistry, declare_tool, has_rule
 from tests.adapter.plain_api import egress_to
 from tests.patience import until
 from tests.sources.api_server import ApiServer, api_server_of, refusing

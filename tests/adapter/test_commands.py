@@ -17,15 +17,15 @@ from typing import Any
 import httpx
 import pytest
 
-from beckon_adapter.command_line import read_command_line
+from beckon_adapter.__main__ import read_command_line
 from beckon_adapter.mcp import command_server
-from beckon_adapter.mcp.rule import NamedServer
+from beckon_adapter.rule import NamedServer
 from beckon_contract.cloudevents.events import to_binary
 from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_tools.errors import UsageError
 from tests.adapter.plain_api import adapting, egress_to
 from tests.e2e.local_platform import clean_environment, is_running, port_range
-from tests.patience import PATIENCE, until
+from tests.patience import PATIENCE, eventually, until
 from tests.tools.serving import Caller, call
 
 SERVER = Path(__file__).with_name("wild_mcp_tools.py")
@@ -206,19 +206,21 @@ def test_words_that_make_no_sense_are_one_line(words: list[str], said: str) -> N
 
 
 @asynccontextmanager
-async def running(folder: Path, *words: str, **environment: str) -> AsyncIterator[tuple[Caller, Any]]:
-    """Run the bridge as an image of its own runs it; give its process, too."""
+async def running(
+    folder: Path, *words: str, server: str = str(SERVER), status: int = 200, **environment: str
+) -> AsyncIterator[tuple[Caller, Any]]:
+    """Run the bridge as an image of its own runs it, until /readyz has this status; give its process, too."""
     port = port_range()
     process = await asyncio.create_subprocess_exec(
         *words,
         *(sys.executable, "-m", "beckon_adapter", "--mcp", "wild", "--manifests", str(folder)),
-        *("--env", "SECRET", "--", sys.executable, str(SERVER)),
+        *("--env", "SECRET", "--", sys.executable, server),
         env=clean_environment({"PORT": str(port), "SECRET": "s3cr3t-key", **environment}),
         stderr=asyncio.subprocess.PIPE,
     )
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-            await asyncio.wait_for(_ready(client), PATIENCE)
+            await asyncio.wait_for(_ready(client, status), PATIENCE)
             yield Caller(client), process
     finally:
         if process.returncode is None:
@@ -226,10 +228,10 @@ async def running(folder: Path, *words: str, **environment: str) -> AsyncIterato
         process.log = (await asyncio.wait_for(process.communicate(), PATIENCE))[1].decode()  # type: ignore[attr-defined]  # for the test
 
 
-async def _ready(client: httpx.AsyncClient) -> None:
+async def _ready(client: httpx.AsyncClient, status: int) -> None:
     while True:
         with contextlib.suppress(httpx.TransportError):
-            if (await client.get("/readyz")).status_code == 200:
+            if (await client.get("/readyz")).status_code == status:
                 return
         await asyncio.sleep(0.05)
 
@@ -247,6 +249,18 @@ def written(folder: Path, *tools: Resource) -> Path:
     ]
     (folder / "tools.yaml").write_text("\n---\n".join(map(json.dumps, documents)))
     return folder
+
+
+async def test_a_bridge_whose_server_does_not_start_says_why_at_readyz(tmp_path: Path) -> None:
+    written(tmp_path, tool_of("process"))
+    async with running(tmp_path, server="no-such-file.py", status=503) as (bridge, _):
+
+        async def starts_no_more() -> bool:
+            return (await bridge.client.get("/readyz")).text.startswith(
+                "the MCP server wild does not start: "
+            )
+
+        await eventually(starts_no_more)
 
 
 async def test_a_bridge_with_its_eventtypes_runs_the_command_before_any_call_and_ends_with_it(

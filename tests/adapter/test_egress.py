@@ -7,9 +7,8 @@ import httpx2
 import pytest
 import trustme
 
-from beckon_adapter.egress.client import TooLarge, Unreachable
+from beckon_adapter.egress.client import CheckedNetwork, TooLarge, Unreachable
 from beckon_adapter.egress.hosts import AllowedHost, NotAllowed
-from beckon_adapter.egress.network import CheckedNetwork
 from tests.adapter.plain_api import (
     LIMIT,
     ApiAnswer,

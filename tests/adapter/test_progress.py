@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from beckon_adapter.mcp.caller import passed_on
-from beckon_adapter.mcp.rule import NamedServer
+from beckon_adapter.rule import NamedServer
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_tools import outbox
 from tests.adapter.plain_api import adapting, egress_to

@@ -64,10 +64,13 @@ async def serving(folder: Path, *script: Script, **settings: str) -> AsyncIterat
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as http:
 
             async def answers() -> bool:
+                if process.returncode is not None:
+                    _, said = await process.communicate()
+                    raise AssertionError(f"the agent ended with {process.returncode}: {said.decode()}")
                 try:
                     return (await http.get("/readyz")).status_code == 200
                 except httpx.ConnectError:
-                    return process.returncode is not None
+                    return False
 
             await eventually(answers, START_SECONDS)
             try:

@@ -20,21 +20,25 @@ def open_door(app: ASGIApp) -> ASGIApp:
 
 @asynccontextmanager
 async def served(
-    app: Callable[..., Awaitable[Any]], port: int = 0, *, lifespan: Literal["auto", "off"] = "auto"
+    app: Callable[..., Awaitable[Any]],
+    port: int = 0,
+    *,
+    lifespan: Literal["auto", "off"] = "auto",
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[str]:
     """Serve an application, its lifespan included unless it has none, and give its address; 0 is any port."""
     # asyncio switches Nagle's algorithm off only where the protocol is named: 40 ms an answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if port:  # its connections of before may still be remembered
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
+    listener.bind((host, port))
     config = uvicorn.Config(app, lifespan=lifespan, log_config=None, access_log=False, http="httptools")
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://{host}:{listener.getsockname()[1]}"
     finally:
         # uvicorn's own way out sleeps, which hundreds of tests would feel.
         for listening in server.servers:

@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from cloudevents.core.v1.event import CloudEvent
+
 from beckon_tools import Hints, Media, Progress, ToolError, tool
 from beckon_tools.declaration import AnyTool
 
@@ -16,6 +18,8 @@ class Bench:
     waiting: asyncio.Event = field(default_factory=asyncio.Event)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     calls: list[str] = field(default_factory=list)
+    data: list[bytes] = field(default_factory=list)
+    """The data of the calls of `echo`, as it was delivered."""
 
     def reset(self) -> None:
         """Forget all of it."""
@@ -23,15 +27,19 @@ class Bench:
         self.waiting = asyncio.Event()  # each belongs to the loop that first waits for it
         self.gate = asyncio.Event()
         self.calls.clear()
+        self.data.clear()
 
 
 BENCH = Bench()
 
 
 @tool(type="test.echo", hints=Hints(idempotent=True))
-async def echo(text: str, count: int = 1) -> str:
+async def echo(text: str, count: int = 1, event: CloudEvent | None = None) -> str:
     """Say something again."""
     BENCH.calls.append(text)
+    data = event.get_data() if event is not None else None
+    if isinstance(data, bytes):
+        BENCH.data.append(data)
     return text * count
 
 

@@ -10,12 +10,15 @@ from typing import Any
 import aiohttp
 import orjson
 
-from beckon_broker.service import QueueLimits, Service, listen
+from beckon_broker.service import QueueLimits, Service
 from beckon_broker.settings import Settings
 from beckon_contract.cloudevents.events import CloudEvent, to_binary, to_structured
-from tests.patience import PATIENCE
+from beckon_runtime.process import listen
+from tests.patience import PATIENCE, eventually
 
 Manifest = dict[str, object]
+log_settings: dict[str, Any] = {}
+"""The settings of every broker of the test that runs: where its events are kept."""
 SHORT = {"backoffPolicy": "exponential", "backoffDelay": "PT0.01S"}
 
 
@@ -117,6 +120,14 @@ class RunningBroker:
             headers = {name.lower(): value for name, value in response.headers.items()}
             return Answer(response.status, headers, await response.read())
 
+    async def wait_until_ready(self) -> None:
+        """Wait until the broker accepts events."""
+
+        async def is_ready() -> bool:
+            return (await self.request("GET", "/readyz")).status == 200
+
+        await eventually(is_ready)
+
     async def status(self) -> dict[str, Any]:
         """Return the status document."""
         return (await self.request("GET", "/status")).json()
@@ -142,19 +153,26 @@ def write_manifests(folder: Path, *manifests: Manifest, file: str = "all.json") 
 
 @asynccontextmanager
 async def running_broker(
-    folder: Path, *manifests: Manifest, limits: QueueLimits | None = None, **settings: object
+    folder: Path,
+    *manifests: Manifest,
+    limits: QueueLimits | None = None,
+    wait: bool = True,
+    **settings: object,
 ) -> AsyncIterator[RunningBroker]:
-    """Run a broker over the manifests of a folder until the end of the block."""
+    """Run a broker over the manifests of a folder until the end of the block.
+
+    It keeps its events as `log_settings` say. It is ready when the block begins, unless `wait` is false.
+    """
     write_manifests(folder, *manifests)
-    options = {"manifests": (folder,), "drain_seconds": 0.0, **settings}
+    options = {"manifests": (folder,), "drain_seconds": 0.0, **log_settings, **settings}
     chosen = Settings.model_validate(options)
     running = Service(chosen, listen("127.0.0.1", 0), limits=limits)
     task = asyncio.create_task(running.run())
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as session:
         found = RunningBroker(running.url, folder, session, running)
-        # The socket listens already, so this waits until the broker answers.
-        assert (await found.request("GET", "/readyz")).status == 200
         try:
+            if wait:
+                await found.wait_until_ready()
             yield found
         finally:
             running.stop()

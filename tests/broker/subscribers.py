@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
+from beckon_contract.cloudevents.events import RELAYED, CloudEvent, from_http, to_binary
 from tests.patience import PATIENCE
 
 Answerer = Callable[["Request"], Awaitable[web.Response]]
@@ -39,7 +39,9 @@ class Subscriber:
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.read()
         headers = {name.lower(): value for name, value in request.headers.items()}
-        received = Request(headers, body, from_http(request.raw_headers, body, relayed=True))
+        received = Request(
+            headers, body, from_http(request.raw_headers, body, relayed=True, versions=RELAYED)
+        )
         async with self._arrived:
             self.requests.append(received)
             self._arrived.notify_all()
@@ -69,16 +71,18 @@ class Gate:
 
 
 @asynccontextmanager
-async def subscriber(answer: Answerer | None = None, port: int = 0) -> AsyncIterator[Subscriber]:
+async def subscriber(
+    answer: Answerer | None = None, port: int = 0, host: str = "127.0.0.1"
+) -> AsyncIterator[Subscriber]:
     """Start a subscriber on loopback, on a free port unless one is named."""
     found = Subscriber(answer=answer)
     app = web.Application(client_max_size=8 * 1024 * 1024)
     app.router.add_post("/{path:.*}", found.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
+    site = web.TCPSite(runner, host, port)
     await site.start()
-    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    found.url = f"http://{host}:{runner.addresses[0][1]}/"
     try:
         yield found
     finally:

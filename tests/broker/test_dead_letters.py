@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from beckon_broker.courier import dead_letter
 from beckon_broker.envelope import BrokerName, Envelope
+from beckon_broker.log import QueuedDelivery
 from beckon_broker.sender import Setback
 from beckon_contract.cloudevents.events import CloudEvent
+from beckon_contract.knative.triggers import GROUP
+from beckon_contract.kubernetes_objects import Key
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Request, event_response, subscriber
 from tests.patience import eventually
@@ -42,9 +45,11 @@ async def test_a_dead_letter_is_the_original_event_with_the_error(tmp_path: Path
         "knativeerrordest",
         "knativeerrorcode",
         "knativeerrordata",
+        "beckonnotbegun",
     )
     assert letter.event.without(*added) == sent
     assert error_of(letter) == (tool.url, "422", b'{"title":"no such city"}')
+    assert letter.event.extensions["beckonnotbegun"] == "true"
     assert letter.headers["kn-namespace"] == "default"
     assert "prefer" not in letter.headers
 
@@ -83,6 +88,26 @@ async def test_a_subscriber_that_cannot_be_reached_gives_code_500_and_the_cause(
     destination, code, data = error_of(letter)
     assert (destination, code) == (url, "500")
     assert data.startswith(b"dispatch error: ")
+    assert letter.event.extensions["beckonnotbegun"] == "true"
+
+
+async def test_a_subscriber_that_may_have_begun_in_any_attempt_gives_a_letter_without_the_mark(
+    tmp_path: Path,
+) -> None:
+    async def refuse(_: Request) -> web.Response:
+        return web.Response(status=422)
+
+    async with (
+        subscriber(refuse) as tool,
+        subscriber() as sink,
+        running_broker(tmp_path, trigger("t", tool.url, delivery=delivery(3, sink.url))) as running,
+    ):
+        tool.script = [web.Response(status=404), web.Response(status=429)]
+        await running.send(event(beckonnotbegun="true"))  # what the sender says is not passed on
+        [letter] = await sink.wait()
+
+    assert error_of(letter)[1] == "422"
+    assert "beckonnotbegun" not in letter.event.extensions
 
 
 async def test_a_dead_letter_is_retried_by_the_same_rules(tmp_path: Path) -> None:
@@ -194,8 +219,9 @@ async def test_a_broker_that_is_its_own_dead_letter_sink_stops_when_the_ttl_is_u
 def test_every_dead_letter_is_a_valid_event_with_bounded_error_data(body: bytes, code: int) -> None:
     earlier = CloudEvent("1", "/s", "t", b"d", extensions={"knativeerrordata": "b2xk", "knativeerrorcode": 1})
     envelope = Envelope(BrokerName("n", "b"), earlier, ttl=9)
+    queued = QueuedDelivery(Key(GROUP, "Trigger", "n", "t"), envelope)
 
-    letter = dead_letter(envelope, "http://tool/", Setback(code, body, retriable=False))
+    letter = dead_letter(queued, "http://tool/", Setback(code, body, retriable=False))
 
     data = str(letter.extensions.get("knativeerrordata", ""))
     assert len(data) <= 1024

@@ -1,6 +1,8 @@
 import asyncio
+import json
 import socket
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from aiohttp import web
 from beckon_broker.service import QueueLimits
 from beckon_contract.cloudevents.events import from_http
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
-from tests.broker.subscribers import Gate, Request, subscriber
+from tests.broker.subscribers import Gate, Request, event_response, subscriber
 from tests.patience import eventually
 
 RETRIED = [404, 408, 409, 429, 500, 502, 503, 504, 599]
@@ -235,6 +237,98 @@ async def test_every_trigger_that_passes_an_event_gets_it(tmp_path: Path) -> Non
         await eventually(lambda: _delivered(running, 2))
 
 
+async def test_the_metrics_have_the_age_of_the_oldest_open_delivery(tmp_path: Path) -> None:
+    held = Gate()
+    async with subscriber(held) as tool, running_broker(tmp_path, trigger("t", tool.url)) as running:
+        before = await running.metric("oldest_delivery_seconds")
+        await running.send(event("a"))
+        await tool.wait()
+        first = await running.metric("oldest_delivery_seconds")
+        await running.send(event("b"))
+        second = await running.metric("oldest_delivery_seconds")
+        held.open()
+        await eventually(lambda: _delivered(running, 2))
+        await eventually(lambda: _has_none_open(running))
+
+    assert before == 0
+    assert 0 < first < second
+
+
+async def _has_none_open(running: RunningBroker) -> bool:
+    return await running.metric("oldest_delivery_seconds") == 0
+
+
+async def test_triggers_with_one_subscriber_each_deliver_to_it(tmp_path: Path) -> None:
+    async with (
+        subscriber() as tool,
+        running_broker(tmp_path, trigger("a", tool.url), trigger("b", tool.url)) as running,
+    ):
+        await running.send(event())
+        await eventually(lambda: _delivered(running, 2))
+
+    assert [each.id for each in tool.events] == ["e1", "e1"]
+
+
+async def test_an_event_that_is_sent_twice_is_accepted_twice(tmp_path: Path) -> None:
+    async with subscriber() as tool, running_broker(tmp_path, trigger("t", tool.url)) as running:
+        answers = [(await running.send(event())).status for _ in range(2)]
+        await eventually(lambda: _delivered(running, 2))
+
+    assert answers == [202, 202]
+    assert [each.id for each in tool.events] == ["e1", "e1"]
+
+
+@pytest.mark.parametrize("structured", [False, True], ids=["binary", "structured"])
+async def test_an_event_of_version_0_3_stays_one(tmp_path: Path, structured: bool) -> None:
+    sent = replace(event(data=b"\xff\x00", schemaurl="http://example.com/s"), specversion="0.3")
+    binary = replace(sent, datacontenttype="application/octet-stream")
+    old = {"cesql": "specversion = '0.3'"}
+    async with (
+        subscriber() as tool,
+        subscriber() as whole,
+        running_broker(
+            tmp_path,
+            trigger("t", tool.url, filters=[old]),
+            trigger("json", whole.url, delivery={"format": "json"}),
+        ) as running,
+    ):
+        answer = await running.send(binary, structured=structured)
+        [request] = await tool.wait()
+        [document] = await whole.wait()
+
+    assert answer.status == 202
+    assert request.headers["ce-specversion"] == "0.3"
+    assert request.headers["ce-schemaurl"] == "http://example.com/s"
+    assert "ce-datacontentencoding" not in request.headers
+    assert request.body == b"\xff\x00"
+    found = json.loads(document.body)
+    assert (found["specversion"], found["datacontentencoding"], found["data"]) == ("0.3", "base64", "/wA=")
+
+
+async def test_the_trace_of_a_call_goes_on_in_the_delivery_of_its_reply(tmp_path: Path) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    reply = event_response(event("r1", "test.answer"))
+
+    async def answer(_: Request) -> web.Response:
+        return reply
+
+    async with (
+        subscriber(answer) as tool,
+        subscriber() as waiter,
+        running_broker(
+            tmp_path,
+            trigger("call", tool.url, filter={"attributes": {"type": "test.call"}}),
+            trigger("reply", waiter.url, filter={"attributes": {"type": "test.answer"}}),
+        ) as running,
+    ):
+        await running.send(event(), headers={"traceparent": trace})
+        [call] = await tool.wait()
+        [received] = await waiter.wait()
+
+    traces = {each.headers["traceparent"][3:35] for each in (call, received)}
+    assert traces == {trace[3:35]}
+
+
 async def _delivered(running: RunningBroker, count: int) -> bool:
     return await running.metric("deliveries_total") == count
 
@@ -245,3 +339,17 @@ async def _retried(running: RunningBroker, count: int) -> bool:
 
 async def _dropped(running: RunningBroker, reason: str) -> bool:
     return await running.metric("events_dropped_total", reason=reason) == 1
+
+
+async def test_an_ordered_trigger_gets_one_event_after_the_other(tmp_path: Path) -> None:
+    """The second waits for the retries of the first."""
+    async with subscriber() as tool:
+        tool.script += [web.Response(status=500), web.Response(status=500)]
+        metadata = {"name": "t", "annotations": {"beckon.dev/delivery-order": "ordered"}}
+        ordered = {**trigger("t", tool.url, delivery=delivery(5)), "metadata": metadata}
+        async with running_broker(tmp_path, ordered) as running:
+            for number in range(5):
+                await running.send(event(f"e{number}"))
+            await tool.wait(7)
+
+    assert [each.id for each in tool.events] == ["e0", "e0", *(f"e{number}" for number in range(5))]

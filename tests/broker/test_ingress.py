@@ -101,6 +101,10 @@ NOT_EVENTS = [
     ({"content-type": "application/cloudevents-batch+json"}, b"[]", "batch"),
     ({"content-type": "application/cloudevents+json"}, b"{", "JSON"),
     ({"content-type": "application/cloudevents+avro"}, b"x", "avro"),
+    ({"ce-specversion": "19.0", "ce-id": "1", "ce-source": "/s", "ce-type": "t"}, b"", "19.0"),
+    ({"ce-id": "1", "ce-source": "/s", "ce-type": "t"}, b"{}", "specversion"),
+    ({"ce-specversion": "1.0", "ce-source": "/s", "ce-type": "t"}, b"{}", "'id'"),
+    ({"ce-specversion": "1.0", "ce-id": "1", "ce-type": "t"}, b"{}", "'source'"),
 ]
 
 
@@ -113,6 +117,16 @@ async def test_what_is_no_single_event_is_answered_400_with_the_cause(tmp_path: 
             assert answer.status == 400
             assert problem["type"].endswith("/not-an-event")
             assert cause in problem["detail"]
+
+
+async def test_an_offer_to_change_the_protocol_is_ignored(tmp_path: Path) -> None:
+    offers = {"connection": "upgrade", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQAAP__"}
+    async with subscriber() as tool, running_broker(tmp_path, trigger("t", tool.url)) as running:
+        answer = await running.send(event(), headers=offers)
+
+        await tool.wait()
+
+    assert answer.status == 202
 
 
 async def test_options_answers_the_web_hook_handshake(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 import aiohttp
 from aiohttp import web
 
-from beckon_broker.service import Service, listen
+from beckon_broker.service import Service
 from beckon_broker.settings import Settings
+from beckon_runtime.process import listen
 from tests.broker.broker_process import (
     RunningBroker,
     broker,

@@ -54,8 +54,8 @@ async def rest_of(process: Process) -> str:
     return errors.decode()
 
 
-async def post(url: str, name: str = "e1", path: str = "/default/default") -> int:
-    headers, body = to_binary(event(name))
+async def post(url: str, name: str = "e1", path: str = "/default/default", **extensions: str) -> int:
+    headers, body = to_binary(event(name).extended(**extensions))
     async with (
         aiohttp.ClientSession() as session,
         session.post(url + path, data=body, headers=headers) as answer,
@@ -159,13 +159,22 @@ async def test_a_taken_port_gives_one_clear_line_and_code_2(tmp_path: Path) -> N
     assert "BECKON_PORT" in said
 
 
-async def test_wrong_settings_give_a_line_each_and_code_2(tmp_path: Path) -> None:
+async def test_wrong_settings_give_one_line_and_code_2(tmp_path: Path) -> None:
     environment = {"BECKON_MANIFESTS": str(tmp_path / "missing"), "BECKON_PORT": "many"}
     async with broker_process(tmp_path, **environment) as process:
         said = await rest_of(process)
 
     assert process.returncode == 2
-    assert len(said.splitlines()) == 2
+    assert len(said.splitlines()) == 1
     assert "BECKON_PORT" in said
     assert str(tmp_path / "missing") in said
     assert "BECKON_MANIFESTS" in said
+
+
+async def test_a_file_without_ca_certificates_is_named(tmp_path: Path) -> None:
+    async with broker_process(tmp_path, BECKON_NATS_CA=str(tmp_path / "ca.crt")) as process:
+        said = await rest_of(process)
+
+    assert process.returncode == 2
+    assert "BECKON_NATS_CA" in said
+    assert "ca.crt has no CA certificates that can be read: No such file" in said

@@ -6,7 +6,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_broker.dispatcher import Backlog, Ticket
+from beckon_broker.memory_log import Backlog, Ticket
 from beckon_broker.service import QueueLimits
 from tests.broker.broker_process import delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, subscriber

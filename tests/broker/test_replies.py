@@ -171,6 +171,7 @@ async def test_a_reply_reaches_every_trigger_that_passes_it(tmp_path: Path) -> N
         await asyncio.gather(one.wait(), two.wait())
 
 
+@pytest.mark.memory_log
 async def test_a_reply_that_finds_no_room_is_tried_again_without_calling_the_tool_again(
     tmp_path: Path,
 ) -> None:

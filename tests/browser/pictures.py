@@ -90,7 +90,7 @@ def tools(on: Stage) -> None:
 def tool(on: Stage) -> None:
     """One tool: its route, what the model sees, and a form."""
     on.go("tools/trains_book")
-    expect(on.page.get_by_role("heading", name="Call it by hand")).to_be_visible()
+    expect(on.page.get_by_role("heading", name="Call this tool")).to_be_visible()
 
 
 def run(on: Stage) -> None:

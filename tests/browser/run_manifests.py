@@ -23,6 +23,7 @@ _ORDER: dict[str, Any] = {
     "required": ["item"],
 }
 _SECONDS = {"type": "object", "properties": {"seconds": {"type": "number"}}, "required": ["seconds"]}
+_NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
 _SEAT = {"type": "object", "properties": {"seat": {"type": "string"}}, "required": ["seat"]}
 _FILE = {"type": "object", "properties": {"file": {"type": "string"}}, "required": ["file"]}
 _HOLDS = {"beckon.dev/read-only": "true", "beckon.dev/timeout": "100s"}
@@ -62,6 +63,7 @@ def run_manifests(folder: Path) -> None:
         ("pause", "Take some time.", _SECONDS, "pause", _READS),
         ("hold", "Wait until there is a file.", _FILE, "hold", _HOLDS),
         ("next", "Answer with another number every time.", {}, "next_number", _READS),
+        ("square", "Multiply a number by itself.", _NUMBER, "square", _READS),
         ("refuse", "Refuse.", {}, "refuse", {}),
         ("moody", "Answer at the third delivery.", {}, "moody", _READS),
         ("book", "Book a seat.", _SEAT, "book", {"beckon.dev/requires-approval": "true"}),

@@ -58,6 +58,12 @@ async def next_number() -> dict[str, int]:
     return {"number": next(_turn)}
 
 
+@tool(type="test.square", hints=Hints(read_only=True))
+async def square(number: int) -> dict[str, object]:
+    """Multiply a number by itself."""
+    return {"number": number, "squares": [number**2]}
+
+
 @tool(type="test.refuse")
 async def refuse() -> str:
     """Refuse."""

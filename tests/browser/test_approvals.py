@@ -22,7 +22,7 @@ def booking(page: Page, model: ModelThread) -> None:
 
 def test_a_call_that_is_approved_is_made(page: Page, model: ModelThread) -> None:
     booking(page, model)
-    announced(page, "test_book wants your approval.")
+    announced(page, "test_book needs your approval.")
 
     page.get_by_role("button", name="Approve").click()
 

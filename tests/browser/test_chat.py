@@ -243,7 +243,7 @@ def test_a_run_can_be_stopped(page: Page, model: ModelThread) -> None:
 
     page.get_by_role("button", name="Stop").click()
 
-    expect(turns(page).last).to_contain_text("Stopped. What the tools have done stays done.")
+    expect(turns(page).last).to_contain_text("Stopped. Completed tool calls are not undone.")
     expect(page.get_by_role("button", name="Send")).to_be_visible()
     announced(page, "Stopped.")
 
@@ -257,7 +257,9 @@ def test_an_edited_question_is_asked_in_place_of_the_old_one(page: Page, model: 
 
     model.play(says("Another two."))
     turns(page).nth(1).get_by_role("button", name="Edit the question").click()
-    page.get_by_role("textbox", name="Edit the question").fill("second, but better")
+    box = page.get_by_role("textbox", name="Edit the question")
+    expect(box).to_be_focused()  # by the page, which also puts the cursor at the end of the text
+    box.fill("second, but better")
     page.get_by_role("button", name="Ask again").first.click()
 
     answered(page, "Another two.")

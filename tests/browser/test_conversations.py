@@ -69,7 +69,7 @@ def test_a_conversation_is_deleted_after_a_second_thought(page: Page, model: Mod
     two_conversations(page, model)
 
     page.get_by_role("button", name="Delete Which animals are large?").click()
-    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("button", name="Cancel").click()
     expect(titles(page)).to_have_count(2)
     page.get_by_role("button", name="Delete Which animals are large?").click()
     page.get_by_role("button", name="Delete", exact=True).click()

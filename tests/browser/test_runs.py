@@ -79,7 +79,7 @@ def test_the_list_tells_what_became_of_each_question(runs: Runs) -> None:
     page = runs.open()
 
     rows = page.locator(".run-row")
-    expect(rows.first).to_contain_text("Waits for you")
+    expect(rows.first).to_contain_text("Waiting for you")
     refused = rows.filter(has_text="Refuse me").first
     for text in ("Done", "test_refuse", "test_next ×2", "1 failed", "beckon"):
         expect(refused).to_contain_text(text)
@@ -191,7 +191,7 @@ def test_a_run_that_waits_goes_on_with_a_word_from_here(runs: Runs) -> None:
     run = runs.ask("Book 12A", asks_for(("test_book", {"seat": "12A"})), says("It is booked."))
     page = runs.open(run)
     expect(page.locator(".run-state")).to_contain_text("Waiting")
-    expect(page.get_by_role("group", name="Approval of test_book")).to_contain_text("May it?")
+    expect(page.get_by_role("group", name="Approval of test_book")).to_contain_text("needs your approval")
 
     page.get_by_role("button", name="Approve").click()
 
@@ -216,7 +216,7 @@ def test_a_run_is_live_while_it_works(runs: Runs, tmp_path: Path) -> None:
     run = runs.ask("Wait for it", slow, says("It is over."), background=True)
     page = runs.open(run)
 
-    expect(row(page, "test_hold")).to_contain_text("Under way")
+    expect(row(page, "test_hold")).to_contain_text("In progress")
     expect(page.locator(".bar-live")).to_have_count(1)
     expect(page.get_by_role("heading", name="Replay")).to_have_count(0)
     (tmp_path / "enough").touch()
@@ -235,7 +235,7 @@ def test_a_run_that_another_process_took_over_says_so_and_the_page_stays_with_it
     slow = asks_for(("test_hold", {"file": str(tmp_path / "enough")}))
     run = runs.ask("Survive", slow, says("Still here."), background=True)
     page = runs.open(run)
-    expect(row(page, "test_hold")).to_contain_text("Under way")
+    expect(row(page, "test_hold")).to_contain_text("In progress")
 
     os.kill(platform.pid_of("beckon_agent"), signal.SIGKILL)
     expect(page.locator(".run-facts")).to_contain_text("Taken over", timeout=60_000)
@@ -270,8 +270,8 @@ def test_a_run_that_was_stopped_asks_for_no_word_any_more(runs: Runs) -> None:
     entry.get_by_role("link").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Book 7C")
-    expect(row(page, "test_book")).to_contain_text("Nobody decided")
-    expect(opened(page, "test_book")).to_contain_text("Nobody decided")
+    expect(row(page, "test_book")).to_contain_text("No decision")
+    expect(opened(page, "test_book")).to_contain_text("No decision")
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
 
 
@@ -283,7 +283,7 @@ def test_a_run_that_failed_says_why(runs: Runs) -> None:
     page.get_by_role("link", name="Are you open?").first.click()
 
     expect(page.get_by_role("alert")).to_contain_text("this model is closed")
-    expect(page.get_by_text("The run was over before the model had said anything.")).to_be_visible()
+    expect(page.get_by_text("The run ended before the model had written anything.")).to_be_visible()
 
 
 def test_a_replay_with_recorded_results_is_the_same(runs: Runs) -> None:
@@ -313,8 +313,8 @@ def test_a_replay_asks_before_it_calls_what_may_have_effects(runs: Runs) -> None
     page = runs.open(run)
 
     page.get_by_role("button", name="With the tools of today").click()
-    expect(page.get_by_text("test_refuse: what they do")).to_be_visible()
-    page.get_by_role("button", name="Call them all the same").click()
+    expect(page.get_by_text("test_refuse: they would do it again")).to_be_visible()
+    page.get_by_role("button", name="Call them anyway").click()
 
     expect(page.locator(".replay-report")).to_contain_text("The same, byte for byte")
 
@@ -378,6 +378,6 @@ def prepared(runs: Runs, scene: str, look: dict[str, object]) -> Page:
         expect(page.get_by_role("region", name="Events of test_next")).to_be_visible()
     else:
         page.get_by_role("button", name="With the tools of today").click()
-        page.get_by_role("button", name="Call them all the same").click()
+        page.get_by_role("button", name="Call them anyway").click()
         expect(page.locator(".replay-report")).to_be_visible()
     return page

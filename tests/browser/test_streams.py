@@ -24,7 +24,7 @@ def test_a_stream_that_breaks_is_joined_again(open_page: Open, proxy: Proxy, mod
     expect(turns(page).last.locator(".markdown")).to_contain_text("Before the break")
 
     proxy.cut()
-    expect(turns(page).last).to_contain_text("The connection broke. Joining again …")
+    expect(turns(page).last).to_contain_text("The connection broke. Connecting again …")
     model.let(more)
     proxy.mend()
 

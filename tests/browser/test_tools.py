@@ -36,7 +36,7 @@ def rows(page: Page) -> Locator:
 
 def stop(page: Page, kind: str) -> Locator:
     """A station of the drawn way, by its kind."""
-    return page.get_by_role("list", name="The way of a call").locator("> li").filter(has_text=kind)
+    return page.get_by_role("list", name="Route of a call").locator("> li").filter(has_text=kind)
 
 
 def call(page: Page, tool: str) -> None:
@@ -65,7 +65,7 @@ def test_the_list_is_searched_and_chosen_from(view: Open) -> None:
 
     expect(rows(page)).to_have_count(3)
     page.get_by_label("Search tools").fill("nothing is like this")
-    expect(page.get_by_text("Nothing is like that")).to_be_visible()
+    expect(page.get_by_text("No tool matches")).to_be_visible()
 
 
 def test_a_tool_that_is_applied_appears_by_itself(view: Open, manifests: Path) -> None:
@@ -99,7 +99,7 @@ def test_the_way_of_a_call_is_drawn_station_by_station(view: Open) -> None:
         expect(stop(page, kind).first).to_contain_text(name)
     expect(stop(page, "Trigger").first).to_contain_text("then to the dead-letter sink")
     expect(page.locator(".stop-ok")).to_have_count(5)
-    expect(page.get_by_role("list", name="The way of a call")).to_contain_text("in order")
+    expect(page.get_by_role("list", name="Route of a call")).to_contain_text("in order")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_the_station_where_a_call_stops_is_marked_and_says_why(
     expect(broken.locator(".stop-kind")).to_have_text(kind)
     expect(broken).to_contain_text(why)
     expect(broken).to_contain_text("the call stops here")
-    expect(page.get_by_role("heading", name="Call it by hand")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Call this tool")).to_have_count(0)
 
 
 def test_conditions_are_told_with_reasons_and_what_they_mean(view: Open) -> None:
@@ -161,6 +161,18 @@ def test_a_form_calls_the_tool_with_values_of_their_types(view: Open) -> None:
     expect(reply).to_contain_text('"gift": true')
     expect(reply).to_contain_text('"city": "Oslo"')
     expect(reply).to_contain_text('"big"')
+
+
+def test_a_long_integer_is_sent_and_shown_with_all_of_its_digits(view: Open) -> None:
+    """A number of JavaScript would round both."""
+    page, number = view("test_square"), 2**53 + 1
+
+    page.get_by_label("number integer").fill(str(number))
+    call(page, "test_square")
+
+    reply = page.get_by_role("region", name="Reply", exact=True)
+    expect(reply).to_contain_text(f'"number": {number}')
+    expect(reply).to_contain_text(str(number**2))
 
 
 def test_what_is_left_empty_is_left_out(view: Open) -> None:
@@ -221,7 +233,7 @@ def test_a_tool_that_refuses_is_told_with_its_words(view: Open) -> None:
 def test_a_tool_that_wants_approval_is_not_called_by_hand(view: Open) -> None:
     page = view("test_book")
 
-    expect(page.get_by_text("It wants a person's approval")).to_be_visible()
+    expect(page.get_by_text("A call needs a person's approval")).to_be_visible()
     expect(page.get_by_role("button", name="Call test_book")).to_have_count(0)
 
 
@@ -253,7 +265,7 @@ def test_the_view_is_for_everybody(view: Open, scene: str, look: dict[str, objec
     elif scene == "broken":
         expect(page.locator(".stop-broken")).to_have_count(1)
     elif scene == "tool":
-        expect(page.get_by_role("heading", name="Call it by hand")).to_be_visible()
+        expect(page.get_by_role("heading", name="Call this tool")).to_be_visible()
     else:
         page.get_by_label("item string").fill("mug" if scene == "reply" else "m")
         call(page, "test_order")

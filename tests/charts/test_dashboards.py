@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.telemetry.metrics import Metrics as AgentMetrics
+from beckon_broker.envelope import BrokerName
 from beckon_broker.metrics import Metrics as BrokerMetrics
 from beckon_contract.kubernetes_objects import Key
 from beckon_operator.metrics import Metrics as OperatorMetrics
@@ -25,7 +26,8 @@ from tests.shim.support import shim_in_front_of
 
 DASHBOARDS = Path(__file__).resolve().parents[2] / "charts" / "beckon" / "dashboards"
 ALL = sorted(DASHBOARDS.glob("*.json"))
-SCRAPED = frozenset(("namespace", "pod", "le"))  # Prometheus adds these, or they are a histogram's own
+# Prometheus adds these (a metric's own namespace is exported_namespace then), or they are a histogram's own.
+SCRAPED = frozenset(("namespace", "exported_namespace", "pod", "le"))
 NAME = re.compile(r"\bbeckon_[a-z_]+")
 
 Labels = Mapping[str, frozenset[str]]
@@ -65,6 +67,7 @@ def of_the_operator() -> str:
     verdict = SimpleNamespace(ready=SimpleNamespace(status="True", reason="Ready"))
     metrics.export_tools(lambda: iter([cast(Any, verdict)]))
     metrics.failures.labels("write").inc()
+    metrics.replies_arrive.labels("team/default").set(1)
     return metrics.to_text().decode()
 
 
@@ -81,7 +84,10 @@ def of_the_broker() -> str:
     metrics.retried(trigger)
     metrics.dead_lettered(trigger)
     metrics.dropped(trigger, "no-dead-letter-sink")
-    metrics.watch_queues(lambda: [(trigger, 0)])
+    metrics.accepted(BrokerName("n", "b"), 1)
+    metrics.redelivered()
+    metrics.refused("log-unavailable")
+    metrics.set_load({trigger: 0}, 0.0)
     return generate_latest(metrics.registry).decode()
 
 

@@ -1,6 +1,5 @@
 """The plain manifests: complete, in order, pointing at what exists, and with no right too many."""
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,8 +11,10 @@ from pydantic_settings import BaseSettings
 
 from beckon_agent.settings import Settings as AgentSettings
 from beckon_cli.settings_page import field_names
-from beckon_contract.cloudevents.extensions import PROGRESS_MARK
-from beckon_demo.settings import Settings as DemoSettings
+from beckon_contract.kubernetes_objects import from_object
+from beckon_demo.__main__ import Settings as DemoSettings
+from beckon_operator.conditions.namespace_view import JudgingRules
+from beckon_operator.reply_path.wanted import plan_triggers
 from beckon_operator.settings import Settings as OperatorSettings
 from beckon_operator.webhook.settings import WebhookSettings
 from beckon_shim.settings import Settings as ShimSettings
@@ -26,7 +27,6 @@ COMPONENTS: Mapping[str, type[BaseSettings]] = {
     "agent": AgentSettings,
     "demo-model": DemoSettings,
 }
-READING = {"get", "list", "watch"}
 
 
 @cache
@@ -227,75 +227,6 @@ def test_the_agent_cannot_reach_the_addresses_where_clouds_hand_out_credentials(
     assert "169.254.0.0/16" in blocks["0.0.0.0/0"]
 
 
-def test_every_grant_is_of_a_role_that_exists_to_an_account_that_exists() -> None:
-    roles = {
-        (found["kind"], found["metadata"].get("namespace"), found["metadata"]["name"])
-        for found in all_roles()
-    }
-    accounts = {found["metadata"]["name"] for found in of_kind("ServiceAccount")}
-    granted = set()
-    for binding in of_kind("RoleBinding", "ClusterRoleBinding"):
-        kind, namespace = binding["roleRef"]["kind"], binding["metadata"].get("namespace")
-        granted.add((kind, namespace if kind == "Role" else None, binding["roleRef"]["name"]))
-        assert [subject["namespace"] for subject in binding["subjects"]] == ["beckon"]
-        assert {subject["name"] for subject in binding["subjects"]} <= accounts
-
-    people = {("ClusterRole", None, name) for name in ("beckon-viewer", "beckon-editor")}
-    assert granted | people == roles
-
-
-def all_roles() -> list[dict[str, Any]]:
-    return list(of_kind("Role", "ClusterRole"))
-
-
-def rules() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name of each role with each of its rules."""
-    for role in all_roles():
-        for rule in role["rules"]:
-            yield f"{role['kind']} {role['metadata']['name']}", rule
-
-
-def test_no_role_has_wildcards() -> None:
-    assert [name for name, rule in rules() if "*" in str(rule)] == []
-
-
-def test_nobody_may_write_what_is_knatives() -> None:
-    writing = [
-        name
-        for name, rule in rules()
-        if any(group.endswith("knative.dev") for group in rule["apiGroups"]) and set(rule["verbs"]) - READING
-    ]
-
-    assert writing == []
-
-
-def test_secrets_are_read_by_name_only_and_listed_by_nobody() -> None:
-    for name, rule in rules():
-        if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
-            assert rule.get("resourceNames"), name
-            assert not {"list", "watch", "delete"} & set(rule["verbs"]), name
-
-
-def test_what_a_component_may_do_in_the_whole_cluster_is_this_and_no_more() -> None:
-    found = {
-        (name.partition("beckon-")[2], "/".join(sorted(rule["resources"])), ",".join(rule["verbs"]))
-        for name, rule in rules()
-        if name.startswith("ClusterRole") and not name.endswith(("viewer", "editor"))
-    }
-
-    assert found == CLUSTER_WIDE
-
-
-CLUSTER_WIDE = {
-    ("operator", "brokers/eventtypes/triggers", "list,watch"),
-    ("operator", "services", "list,watch"),
-    ("operator", "tools", "get,list,watch,create,update,delete"),
-    ("operator", "events", "create"),
-    ("webhook", "mutatingwebhookconfigurations", "get,patch"),
-    ("shim", "brokers", "list,watch"),
-}
-
-
 def test_agent_and_shim_have_the_same_keys_and_calls_without_them_are_refused() -> None:
     secret = {
         component: {
@@ -316,6 +247,8 @@ def test_agent_and_shim_have_the_same_keys_and_calls_without_them_are_refused() 
         ("beckon-webhook", "beckon-webhook", "mutatingwebhookconfigurations"),
         ("beckon-webhook-secrets", "beckon-webhook", "secrets"),
         ("beckon-operator-secrets", "beckon-operator", "secrets"),
+        ("beckon-operator-triggers", "beckon-operator", "triggers"),
+        ("beckon-operator-statuses", "beckon-operator", "brokers/status"),
     ],
 )
 def test_a_policy_holds_an_account_to_what_it_writes(policy: str, account: str, resource: str) -> None:
@@ -330,33 +263,6 @@ def test_a_policy_holds_an_account_to_what_it_writes(policy: str, account: str, 
     named("ServiceAccount", account)
 
 
-def test_whoever_may_create_secrets_is_held_to_names_by_a_policy() -> None:
-    creating = {
-        name.partition(" ")[2]
-        for name, rule in rules()
-        if "secrets" in rule["resources"] and "create" in rule["verbs"]
-    }
-    held = {
-        found["metadata"]["name"].removesuffix("-secrets") for found in of_kind("ValidatingAdmissionPolicy")
-    }
-
-    assert creating
-    assert creating <= held
-
-
-def test_the_policy_of_the_operator_names_the_secrets_that_its_role_names() -> None:
-    (names_of_role,) = [
-        rule["resourceNames"]
-        for name, rule in rules()
-        if name == "Role beckon-operator" and "secrets" in rule["resources"] and "get" in rule["verbs"]
-    ]
-    expression = named("ValidatingAdmissionPolicy", "beckon-operator-secrets")["spec"]["validations"][0][
-        "expression"
-    ]
-
-    assert re.findall(r"'(beckon-[a-z-]+)'", expression) == names_of_role
-
-
 def test_the_webhook_fails_open_and_is_asked_about_what_clients_write() -> None:
     (hook,) = named("MutatingWebhookConfiguration", "beckon-webhook")["webhooks"]
     service = hook["clientConfig"]["service"]
@@ -368,20 +274,14 @@ def test_the_webhook_fails_open_and_is_asked_about_what_clients_write() -> None:
     assert named("Service", service["name"])["spec"]["ports"][0]["port"] == service["port"]
 
 
-def test_replies_and_dead_letters_come_to_the_shim() -> None:
-    (broker,), trigger = of_kind("Broker"), named("Trigger", "beckon-replies")
-    host = r"http://beckon-shim-replies\.beckon\.svc\.cluster\.local"
+def test_dead_letters_come_to_the_shim_and_the_operator_writes_the_triggers() -> None:
+    (broker,) = of_kind("Broker")
+    rules = JudgingRules(OperatorSettings.model_construct().replies_url)
+    resource = from_object(broker)
 
-    assert re.fullmatch(f"{host}/dead-letters", broker["spec"]["delivery"]["deadLetterSink"]["uri"])
-    assert re.fullmatch(f"{host}/replies", trigger["spec"]["subscriber"]["uri"])
-    assert trigger["spec"]["filter"] == {"attributes": {"replyid": ""}}
-    assert trigger["spec"]["broker"] == broker["metadata"]["name"]
-    assert trigger["metadata"]["namespace"] == broker["metadata"]["namespace"]
-
-
-def test_reports_of_progress_come_to_the_shim_and_are_not_sent_again() -> None:
-    spec = named("Trigger", "beckon-progress")["spec"]
-
-    assert spec["subscriber"] == {"uri": "http://beckon-shim-replies.beckon.svc.cluster.local/progress"}
-    assert spec["filter"] == {"attributes": {PROGRESS_MARK: ""}}
-    assert spec["delivery"] == {"retry": 0}
+    assert broker["spec"]["delivery"]["deadLetterSink"]["uri"] == rules.dead_letters
+    assert "BECKON_OPERATOR_REPLY_TRIGGERS" not in environment("operator")
+    changes, problems = plan_triggers(resource, None, [], {}, rules)
+    assert [one.name for one in changes] == ["default-beckon-replies", "default-beckon-progress"]
+    assert not problems
+    assert not list(of_kind("Trigger"))

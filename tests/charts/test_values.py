@@ -13,6 +13,8 @@ import jsonschema
 import pytest
 import yaml
 
+from beckon_contract.resources.tools import ANSWERING
+
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "beckon"
 MARKS = "<!-- Made from values.yaml by `make docs`. -->\n<!-- The end of what is made. -->\n"
@@ -148,18 +150,27 @@ def paths(found: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 def unused(asked: Iterator[str] | list[str]) -> Iterator[str]:
-    """Yield the values that no template names, whole or inside `with` or `range` of what holds them."""
+    """Yield the values that no template names, whole or inside `with` or `range` of what holds them.
+
+    A group that is handed to a named template as `"values" .Values.GROUP` is `.values` there.
+    """
     folder = CHART / "templates"
     texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()]
+    groups = {found for text in texts for found in re.findall(r'"values" \.Values\.([\w.]+\w)', text)}
     for path in asked:
-        above, _, last = path.rpartition(".")
-        whole = re.compile(rf"\.Values\.{re.escape(path)}\b")
-        inside = re.compile(rf"\{{\{{-? (?:with|range) \S*\.Values\.{re.escape(above)} -?\}}\}}")
-        part = re.compile(rf"(?<![\w)])\.{re.escape(last)}\b")
-        if not any(
-            whole.search(text) or (above and inside.search(text) and part.search(text)) for text in texts
-        ):
+        handed = [path.removeprefix(f"{group}.") for group in groups if path.startswith(f"{group}.")]
+        names = [rf"\.Values\.{re.escape(path)}", *(rf"[.$]values\.{re.escape(each)}" for each in handed)]
+        if not any(uses(text, name) for name in names for text in texts):
             yield path
+
+
+def uses(text: str, name: str) -> bool:
+    """Return whether a template has this name, a pattern, or its last part beside that of what holds it."""
+    above, _, last = name.rpartition(r"\.")
+    inside = re.compile(rf"\{{\{{-? (?:with|range) \S*{above} -?\}}\}}")
+    part = re.compile(rf"(?<![\w)])\.{last}\b")
+    held = inside.search(text) is not None and part.search(text) is not None
+    return held or re.search(rf"{name}\b", text) is not None
 
 
 def test_every_value_that_the_templates_name_exists() -> None:
@@ -223,3 +234,12 @@ def test_a_credential_of_the_adapter_names_its_secret_and_its_hosts() -> None:
     assert problems({"adapter": {"credentials": [whole]}}) == []
     for name in ("hosts", "secret", "key", "name"):
         assert problems({"adapter": {"credentials": [{key: whole[key] for key in whole if key != name}]}})
+
+
+def test_kubectl_get_tools_shows_whether_calls_give_results_and_why_a_tool_is_not_right() -> None:
+    (definition,) = yaml.safe_load_all((CHART / "crds" / "200-crd-tool.yaml").read_text("utf-8"))
+    (version,) = definition["spec"]["versions"]
+    columns = {one["name"]: one["jsonPath"] for one in version["additionalPrinterColumns"]}
+
+    assert columns["Answering"] == f'.status.conditions[?(@.type=="{ANSWERING}")].status'
+    assert columns["Reason"] == '.status.conditions[?(@.type=="Ready")].reason'

@@ -128,6 +128,34 @@ def test_check_of_the_shipped_manifests_finds_no_error() -> None:
     assert all(f"becomes {tool}(" in ended.stdout for tool in TOOLS)
 
 
+OTHERS = """
+apiVersion: eventing.knative.dev/v1beta2
+kind: EventType
+metadata:
+  name: greet
+  annotations: {beckon.dev/reply: any, beckon.dev/reply-attribute: responseid}
+spec: {type: greet, description: Greet.}
+---
+apiVersion: eventing.knative.dev/v1
+kind: Trigger
+metadata: {name: greet}
+spec:
+  broker: default
+  filter: {attributes: {type: greet}}
+  subscriber: {uri: "http://127.0.0.1:9/"}
+"""
+
+
+def test_check_shows_what_a_service_answers(tmp_path: Path) -> None:
+    (tmp_path / "greet.yaml").write_text(OTHERS)
+
+    lines = beckon("check", str(tmp_path))
+    document = json.loads(beckon("check", "--json", str(tmp_path)).stdout)
+
+    assert "; any answer is the reply; replies name the call in responseid" in " ".join(lines.stdout.split())
+    assert [(tool["reply"], tool["reply_attribute"]) for tool in document["tools"]] == [("any", "responseid")]
+
+
 MISSING = """
 apiVersion: eventing.knative.dev/v1
 kind: Trigger

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_cli.local.plan import for_tools, tool_programs
+from beckon_cli.local.plan import for_tools, outbox_prefix, tool_programs
 from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService, ServiceName, wanted
 from beckon_contract.kubernetes_objects import Resource, parse_manifests
@@ -21,11 +21,13 @@ def shipped(name: str, broker: str = "default", namespace: str = "default") -> L
     return LocalService(ServiceName(namespace, name), command, broker=broker)
 
 
-def programs(tools: Iterable[LocalService], environment: Mapping[str, str] | None = None) -> Programs:
+def programs(
+    tools: Iterable[LocalService], environment: Mapping[str, str] | None = None, outboxes: str = ""
+) -> Programs:
     tools = list(tools)
     ports = {local.service: 9001 + number for number, local in enumerate(tools)}
     given = {"BECKON_MANIFESTS": "m", **(environment or {})}
-    return tool_programs(tools, ports, "http://127.0.0.1:9000", given)
+    return tool_programs(tools, ports, "http://127.0.0.1:9000", given, outboxes)
 
 
 def names(found: Programs) -> list[list[str]]:
@@ -81,6 +83,33 @@ def test_with_a_collector_each_tool_has_a_process_and_so_a_name_in_its_spans(end
     found = programs([shipped("calculator"), shipped("sql")], {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
 
     assert names(found) == [["calculator"], ["sql"]]
+
+
+def test_a_tool_has_an_outbox_of_its_own_unless_the_user_names_one() -> None:
+    other = LocalService(ServiceName("shop", "own"), OWN.command)
+    found = programs([shipped("calculator"), shipped("sql"), OWN, other], outboxes="/state/")
+    given = programs([OWN], {"BECKON_TOOLS_OUTBOX": "mine.db"}, outboxes="/state/")
+
+    paths = [program.environment.get("BECKON_TOOLS_OUTBOX") for program in found.values()]
+    assert paths == [None, "/state/default.own.outbox", "/state/shop.own.outbox"]
+    assert "BECKON_TOOLS_OUTBOX" not in given[OWN.service,].environment
+
+
+@pytest.mark.parametrize(
+    ("store", "prefix"),
+    [
+        ("", "/state/"),
+        ("sqlite://", "/state/"),
+        ("sqlite:///:memory:", "/state/"),
+        ("sqlite:///runs.db", "{here}/runs.db."),
+        ("sqlite:////data/runs.db", "/data/runs.db."),
+        ("postgresql://u:p@h/d", ""),
+    ],
+)
+def test_outboxes_live_as_long_as_the_runs(store: str, prefix: str) -> None:
+    environment = {"BECKON_STORE": store} if store else {}
+
+    assert outbox_prefix(environment, Path("/state")) == prefix.format(here=Path.cwd())
 
 
 def test_tools_get_neither_the_keys_of_the_shim_nor_the_store() -> None:

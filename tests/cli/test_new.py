@@ -10,7 +10,7 @@ import httpx
 import pytest
 import yaml
 
-from beckon_cli.commands.manifest import manifest
+from beckon_cli.commands.new import manifest
 from beckon_tools.shipped import DEFAULT_IMAGE
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import clean_environment, port_range

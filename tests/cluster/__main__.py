@@ -23,7 +23,18 @@ from tests.cluster.machine.up import running, up
 
 HERE = Path(__file__).resolve().parent
 # First what needs no Beckon in the cluster, then what installs and removes it, then what uses it.
-FOLDERS = ("images", "agent", "operator", "webhook", "shim", "install", "journey", "serving")
+FOLDERS = (
+    "images",
+    "agent",
+    "operator",
+    "webhook",
+    "shim",
+    "brokers",
+    "install",
+    "journey",
+    "serving",
+    "broker_class",
+)
 PYTEST = ("--timeout=600", "--tb=short", "--durations=10", "-p", "no:randomly")
 
 

@@ -8,15 +8,22 @@ from dataclasses import dataclass, field
 from tests.cluster.kube import until
 from tests.cluster.platform import Platform
 
+PLAIN = ["source:app", "--host=0.0.0.0", "--port=8080", "--lifespan=off"]
+"""The arguments of uvicorn for a source without the SDK."""
+
 
 @dataclass(frozen=True)
 class PodTool:
-    """A function of the SDK's that has the name of its tool and of its type; `parameters` is JSON Schema."""
+    """A function of the SDK's that has the name of its tool and of its type; `parameters` is JSON Schema.
+
+    With `plain` the source is an ASGI application `app` instead, served without the SDK.
+    """
 
     name: str
     source: str
     parameters: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    plain: bool = False
 
     def documents(self) -> list[dict[str, object]]:
         """Return all that it needs, its EventType and its Trigger included."""
@@ -53,8 +60,8 @@ class PodTool:
         container = {
             "name": "tool",
             "image": "dev.local/beckon-tools:0.1.0",
-            "command": ["python", "-m", "beckon_tools"],
-            "args": ["serve", f"source:{self.name}", "--host=0.0.0.0"],
+            "command": ["python", "-m", "uvicorn" if self.plain else "beckon_tools"],
+            "args": PLAIN if self.plain else ["serve", f"source:{self.name}", "--host=0.0.0.0"],
             "env": [{"name": name, "value": value} for name, value in environment.items()],
             "volumeMounts": [{"name": "source", "mountPath": "/source", "readOnly": True}],
         }

@@ -18,8 +18,7 @@ from beckon_contract.resources.agent_resource import (
     is_agent,
     read_agent,
 )
-from beckon_contract.resources.tool_resource import API_VERSION
-from beckon_contract.resources.tools import Requirement, Tool, ToolSelector
+from beckon_contract.resources.tools import API_VERSION, Requirement, Tool, ToolSelector
 
 URL = "https://api.example.com/v1"
 

@@ -76,6 +76,8 @@ def test_annotations_and_attributes_reach_the_tool() -> None:
         "beckon.dev/requires-approval": "true",
         "beckon.dev/idempotent": "true",
         "beckon.dev/read-only": "true",
+        "beckon.dev/reply": "any",
+        "beckon.dev/reply-attribute": "responseid",
         "beckon.dev/parameters": parameters("place"),
     }
     declared = event_type(
@@ -90,6 +92,7 @@ def test_annotations_and_attributes_reach_the_tool() -> None:
     assert (tool.name, tool.event_type, tool.namespace) == ("weather_now", "get.weather", "default")
     assert (tool.source, tool.description, tool.timeout) == ("/s", "The weather.", 30.0)
     assert (tool.requires_approval, tool.idempotent, tool.read_only) == (True, True, True)
+    assert (tool.reply, tool.reply_attribute) == ("any", "responseid")
     assert (tool.labels, tool.origin, tool.dispatch) == ({"team": "a"}, "f.yaml", "broker")
     assert tool.parameters_from == "metadata.annotations[beckon.dev/parameters]"
     assert tool.reference is not None

@@ -1,27 +1,48 @@
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beckon_contract.fields import Fields, InvalidFields, ReportProblem
 from beckon_contract.knative.delivery import (
     DEFAULT_DELIVERY,
     MAX_DELAY,
     BackoffPolicy,
     Delivery,
-    DeliveryError,
     Destination,
     Reference,
     is_retriable,
-    parse_delivery,
-    parse_destination,
     parse_duration,
+    read_delivery,
+    read_destination,
 )
 
 SERVICE = {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "tool"}
 
 
-def problems(caught: pytest.ExceptionInfo[DeliveryError]) -> dict[str, str]:
+def parse_delivery(
+    spec: Mapping[str, object] | None, path: str = "spec.delivery", namespace: str = "default"
+) -> Delivery:
+    report = ReportProblem()
+    delivery = read_delivery(Fields(spec or {}, path, report), namespace)
+    if report.problems:
+        raise InvalidFields(report.problems)
+    return delivery
+
+
+def parse_destination(
+    spec: Mapping[str, object] | None, path: str, namespace: str = "default"
+) -> Destination:
+    report = ReportProblem()
+    destination = read_destination(Fields(spec or {}, path, report), namespace)
+    if report.problems:
+        raise InvalidFields(report.problems)
+    return destination
+
+
+def problems(caught: pytest.ExceptionInfo[InvalidFields]) -> dict[str, str]:
     return {problem.path: problem.message for problem in caught.value.problems}
 
 
@@ -101,7 +122,7 @@ def test_every_mistake_of_a_delivery_is_reported_at_its_field() -> None:
         "deadLetterSink": {},
     }
 
-    with pytest.raises(DeliveryError) as caught:
+    with pytest.raises(InvalidFields) as caught:
         parse_delivery(spec, "spec.delivery")
 
     found = problems(caught)
@@ -131,7 +152,7 @@ def test_every_mistake_of_a_delivery_is_reported_at_its_field() -> None:
     ],
 )
 def test_a_field_of_the_wrong_type_is_reported(spec: dict[str, Any], path: str) -> None:
-    with pytest.raises(DeliveryError) as caught:
+    with pytest.raises(InvalidFields) as caught:
         parse_delivery(spec, "delivery")
 
     assert list(problems(caught)) == [f"delivery.{path}"]
@@ -219,7 +240,7 @@ def test_destinations_are_read(spec: dict[str, Any], destination: Destination) -
     ],
 )
 def test_a_destination_that_leads_nowhere_is_refused(spec: dict[str, Any] | None, paths: set[str]) -> None:
-    with pytest.raises(DeliveryError) as caught:
+    with pytest.raises(InvalidFields) as caught:
         parse_destination(spec, "sink")
 
     assert set(problems(caught)) == paths

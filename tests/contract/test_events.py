@@ -1,10 +1,8 @@
 """CloudEvents over HTTP, rule by rule; what the `cloudevents` package gets wrong has a test of ours each."""
 
 import json
-import re
 
 import pytest
-import yaml
 
 from beckon_contract.cloudevents.events import (
     CloudEvent,
@@ -14,12 +12,10 @@ from beckon_contract.cloudevents.events import (
     from_http,
     from_structured,
     is_event,
-    is_timestamp,
     to_binary,
     to_structured,
 )
-from beckon_contract.cloudevents.media_types import is_json
-from tests.shared_data import shared_data
+from beckon_contract.cloudevents.extensions import is_json, is_timestamp
 
 MINIMUM = [(b"ce-specversion", b"1.0"), (b"ce-id", b"1"), (b"ce-source", b"/s"), (b"ce-type", b"t")]
 STRUCTURED = [(b"content-type", b"application/cloudevents+json")]
@@ -40,53 +36,6 @@ def structured(**members: object) -> CloudEvent:
 def raw(event: CloudEvent) -> tuple[list[tuple[bytes, bytes]], bytes]:
     headers, body = to_binary(event)
     return [(name.encode(), value.encode("ascii")) for name, value in headers], body
-
-
-def conformance_events() -> list[dict[str, object]]:
-    folder = shared_data("cloudevents", "conformance-yaml")
-    files = [folder / "v1.yaml", *sorted((folder / "v1.0").glob("*.yaml"))]
-    return [document for file in files for document in yaml.load_all(file.read_text(), yaml.BaseLoader)]
-
-
-@pytest.mark.parametrize("mode", ["binary", "structured"])
-def test_the_conformance_events_pass_through_either_mode(mode: str) -> None:
-    events = conformance_events()
-    assert len(events) >= 8
-    for document in events:
-        context = document["ContextAttributes"]
-        assert isinstance(context, dict)
-        attributes = {name: value for name, value in context.items() if name != "Extensions"}
-        # The YAML block ends in a line feed, which the String type does not allow.
-        extensions = {name: value.strip() for name, value in context.get("Extensions", {}).items()}
-        assert attributes.pop("specversion") == "1.0"
-        data = str(document["Data"]).strip().encode()
-        event = CloudEvent(**attributes, data=data, extensions=extensions)
-        headers, body = to_binary(event) if mode == "binary" else to_structured(event)
-        got = from_http([(name.encode(), value.encode()) for name, value in headers], body)
-        assert (got.data, got.time, got.extensions) == (data, attributes.get("time"), extensions)
-        assert got.attributes().items() >= {**attributes, **extensions}.items()
-
-
-def test_the_feature_file_of_the_http_binding_holds() -> None:
-    text = shared_data("cloudevents", "http-protocol-binding.feature").read_text()
-    requests = re.findall(r'Given an HTTP request\s+"""\n(.*?)\n\s+"""', text, re.DOTALL)
-    contents = [
-        re.findall(r"\| (application/\S+(?:; charset=utf-8)?) +\|", part)[-2:]
-        for part in text.split("Outline")[1:]
-    ]
-    assert len(requests) == 2
-    for request, types in zip(requests, contents, strict=True):
-        assert len(types) == 2
-        head, _, body = "\n".join(line.strip() for line in request.split("\n")).partition("\n\n")
-        for content_type in types:
-            lines = [
-                line.partition(": ") for line in head.replace("<contentType>", content_type).split("\n")[1:]
-            ]
-            event = from_http([(name.encode(), value.encode()) for name, _, value in lines], body.encode())
-            assert (event.id, event.type) == ("1234-1234-1234", "com.example.someevent")
-            assert (event.source, event.time) == ("/mycontext/subcontext", "2018-04-05T03:56:24Z")
-            declared = "application/json" if "cloudevents" in content_type else content_type
-            assert (event.datacontenttype, event.json()) == (declared, {"message": "Hello World!"})
 
 
 # What the `cloudevents` package (2.2.0) gets wrong.

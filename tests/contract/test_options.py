@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.catalogue.options import Options, parse_timeout, read_options
+from beckon_contract.catalogue.annotations import Options, parse_timeout, read_options
 from beckon_contract.knative.eventtypes import InvalidEventType, parse_event_type
 from tests.contract.manifests import BROKER, SERVICE, event_type
 
@@ -26,6 +26,14 @@ def test_annotations_say_how_a_tool_wants_to_be_called() -> None:
     found = options(wishes, SERVICE)
 
     assert found == Options(120.0, True, "direct", True, True)
+
+
+def test_an_event_type_says_what_its_service_answers() -> None:
+    found = options({"reply": "any", "reply-attribute": "responseid"})
+
+    assert (found.reply, found.reply_attribute) == ("any", "responseid")
+    assert options({"reply": "event"}) == options()
+    assert (options().reply, options().reply_attribute) == ("event", None)
 
 
 @pytest.mark.parametrize(("text", "said"), [("true", True), ("false", False)])
@@ -81,6 +89,13 @@ def test_a_timeout_that_is_none_is_refused_with_the_cure(text: str) -> None:
         ("dispatch", "fast"),
         ("dispatch", "direct"),
         ("tool-name", " "),
+        ("reply", "all"),
+        ("reply", ""),
+        ("reply-attribute", ""),
+        ("reply-attribute", "responseId"),
+        ("reply-attribute", "response-id"),
+        ("reply-attribute", "a" * 21),
+        ("reply-attribute", "subject"),
     ],
 )
 def test_a_bad_annotation_is_named(name: str, text: str) -> None:

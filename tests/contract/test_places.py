@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beckon_contract.catalogue.parameter_sources import (
+from beckon_contract.catalogue.annotations import (
     LAST_APPLIED,
     MAX_TEXT,
     PARAMETERS,

@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 
 from beckon_contract.knative.delivery import Reference
 from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition, from_object
-from beckon_contract.resources.tool_resource import (
+from beckon_contract.resources.tools import (
     API_VERSION,
     CONDITIONS,
     KIND,
+    Refusal,
+    Tool,
     read_tool,
     ready_from,
     tool_spec,
 )
-from beckon_contract.resources.tools import Refusal, Tool
 
 READY_CONDITION = {"type": READY, "status": "True", "reason": "Ready", "message": ""}
 TOOL = Tool(
@@ -36,6 +37,8 @@ TOOL = Tool(
     idempotent=True,
     read_only=False,
     destructive=True,
+    reply="any",
+    reply_attribute="responseid",
     broker="other",
     routes=("one", "two"),
     reference=Reference("v1", "Service", "default", "weather"),
@@ -74,6 +77,8 @@ tools = st.builds(
     idempotent=st.booleans(),
     read_only=st.booleans(),
     destructive=st.sampled_from([None, True, False]),
+    reply=st.sampled_from(["event", "any"]),
+    reply_attribute=st.sampled_from(["", "responseid"]),
     broker=names,
     routes=st.lists(names, max_size=3).map(tuple),
     reference=st.none() | references,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beckon_contract import yamltext
-from beckon_contract.yamltext import NotReadable, read_document, read_json, split_documents
+from beckon_contract.yamltext import NotReadable, find_line, read_document, read_json, split_documents
 
 SCALARS = (
     st.none()
@@ -179,3 +179,41 @@ def test_a_large_document_stays_within_its_bound(monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(NotReadable, match="more than 10 values; split"):
         read_document("[1,2,3,4,5,6,7,8,9,10,11]\n# so that it is read as YAML")
+
+
+FIELDS = """\
+kind: Trigger
+metadata:
+  annotations:
+    beckon.dev/http: "{}"
+spec:
+  filters:
+  - exact: {type: a}
+  - any:
+    - suffix:
+        type: b
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("", 11),
+        ("kind", 11),
+        ("metadata.annotations[beckon.dev/http]", 14),
+        ("metadata.annotations[beckon.dev/http].url", 14),
+        ("metadata.labels", 12),
+        ("spec.filters[0].exact.type", 17),
+        ("spec.filters[1].any[0].suffix.type", 20),
+        ("spec.filters[7].any", 16),
+        ("status", 11),
+    ],
+)
+def test_the_line_of_a_field_is_that_of_its_last_part_which_is_there(path: str, line: int) -> None:
+    assert find_line(FIELDS, path, first_line=11) == line
+
+
+@pytest.mark.parametrize("text", ["a: [", "[" * 200, "a: 1\na: 2"])
+def test_a_document_that_cannot_be_read_has_no_lines(text: str) -> None:
+    with pytest.raises(NotReadable):
+        find_line(text, "a")

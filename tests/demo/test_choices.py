@@ -229,6 +229,6 @@ def test_it_is_a_program_of_its_own_that_imports_nothing_of_the_agent() -> None:
     sources = [path.read_text("utf-8") for path in Path(beckon_demo.__path__[0]).glob("*.py")]
     imported = re.findall(r"^(?:from|import) (beckon_[\w.]+)", "\n".join(sources), re.MULTILINE)
 
-    assert len(imported) > 10
+    assert "beckon_demo.app" in imported
     allowed = ("beckon_demo.", "beckon_contract.", "beckon_runtime.")
     assert all(name.startswith(allowed) for name in imported)

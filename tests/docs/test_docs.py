@@ -19,15 +19,18 @@ from beckon_agent.core.run_events import Ending
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_agent.tool_calls.progress import ProgressReport, read_report
 from beckon_cli.entry import app
+from beckon_cli.probe.subscriptions import RUN_LABEL
+from beckon_contract.catalogue.annotations import KNOWN, LOCAL_COMMAND, LOCAL_URL
 from beckon_contract.catalogue.builder import build_catalogue
 from beckon_contract.catalogue.check import check
-from beckon_contract.catalogue.options import KNOWN, LOCAL_COMMAND, LOCAL_URL
 from beckon_contract.cloudevents.events import from_http, from_structured
 from beckon_contract.failures import Reason
 from beckon_contract.knative import eventtypes
 from beckon_contract.knative.eventtypes import TOOL_LABEL, is_event_type
+from beckon_contract.knative.triggers import ORDER_ANNOTATION
 from beckon_contract.kubernetes_objects import Resource, Unreadable, parse_manifests
 from beckon_contract.schema.parameters import SchemaError, normalise_text
+from beckon_operator.reply_path.wanted import TIMEOUT_WRITTEN
 from tests.docs.blocks import KINDS, PAGES, ROOT, Block, blocks, every_block, prose, table
 
 DOCS = ROOT / "docs"
@@ -211,7 +214,8 @@ def test_every_annotation_in_the_text_exists(page: Path) -> None:
     mistakes = {"beckon.dev/time-out", "beckon.dev/v"}  # shown as one; the API version of what is to come
     found = set(re.findall(r"beckon\.dev/[a-z-]+", page.read_text(encoding="utf-8")))
 
-    assert found - mistakes <= {*KNOWN, TOOL_LABEL, LOCAL_COMMAND, LOCAL_URL}
+    known = {*KNOWN, RUN_LABEL, TOOL_LABEL, LOCAL_COMMAND, LOCAL_URL, ORDER_ANNOTATION, TIMEOUT_WRITTEN}
+    assert found - mistakes <= known
 
 
 def test_the_tables_list_all_of_their_kind() -> None:
@@ -226,7 +230,7 @@ def test_the_tables_list_all_of_their_kind() -> None:
 
 def test_the_messages_that_are_explained_are_those_of_the_code() -> None:
     known = "\n".join([*texts_in_code(), (ROOT / "Makefile").read_text(encoding="utf-8")])
-    rows = table(DOCS / "troubleshooting.md", "message") + table(DOCS / "troubleshooting.md", "symptom")
+    rows = table(DOCS / "operate.md", "message") + table(DOCS / "operate.md", "symptom")
     parts = [part.strip(" :[") for row in rows for code in CODE.findall(row[0]) for part in code.split("…")]
 
     assert [part for part in parts if not part.startswith(("<", "beckon.dev/")) and part not in known] == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "troubleshooting.md"
+PAGE = ROOT / "docs" / "operate.md"
 CONDITIONS = sorted((ROOT / "operator" / "beckon_operator" / "conditions").glob("*.py"))
 DIAGNOSTICS = ROOT / "contract" / "beckon_contract" / "catalogue" / "diagnostics.py"
 

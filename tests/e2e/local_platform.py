@@ -1,12 +1,14 @@
 """The real local platform, started as a user starts it: `beckon up` in a process of its own."""
 
+import contextlib
+import functools
 import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,15 @@ START_SECONDS = 90
 STOP_SECONDS = 30
 _OURS = ("BECKON_", "OPENAI_", "OTEL_")
 _numbers = itertools.count()
+_FIRST, _BLOCKS, _RANGES, _STEP = 11_000, 16, 22, 60
+"""Blocks of ranges of ports, below those that the kernel gives to clients; each process takes one block."""
 
 
 def port_range() -> int:
-    """Return the first of fifty ports that no other test of this run uses."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    """Return the first of fifty ports that no other test uses, of this run or of another."""
+    block = _take_block().getsockname()[1]
     for number in _numbers:
-        port = 11_000 + worker % 8 * 2_640 + (number % 44) * 60
+        port: int = block + (1 + number % (_RANGES - 1)) * _STEP
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -34,6 +38,18 @@ def port_range() -> int:
                 continue
             return port
     raise AssertionError("no free port")
+
+
+@functools.cache
+def _take_block() -> socket.socket:
+    """Listen at the first port of a free block as long as this process lives.
+
+    A port that is only probed may be taken by a test of another run before its own process listens.
+    """
+    for number in range(_BLOCKS):
+        with contextlib.suppress(OSError):
+            return socket.create_server(("127.0.0.1", _FIRST + number * _RANGES * _STEP))
+    raise AssertionError(f"no free ports: {_BLOCKS} processes of tests run on this machine")
 
 
 def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
@@ -45,7 +61,9 @@ def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
 class LocalPlatform:
     """A platform that runs; its output is kept in a file."""
 
-    def __init__(self, folder: Path, work: Path, settings: Mapping[str, str], port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, work: Path, settings: Mapping[str, str], port: int = 0, flags: Sequence[str] = ()
+    ) -> None:
         self.folder = folder
         self.port = port or port_range()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -56,7 +74,7 @@ class LocalPlatform:
         )
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [Path(sys.executable).parent / "beckon", "up"],
+                [Path(sys.executable).parent / "beckon", "up", *flags],
                 env=environment,
                 cwd=work,
                 stdin=subprocess.DEVNULL,
@@ -89,12 +107,12 @@ class LocalPlatform:
         return [int(pid) for task in tasks.glob("*/children") for pid in task.read_text().split()]
 
     def tool_pid(self, name: str) -> int:
-        """Return the process that serves a tool of this name."""
+        """Return the process that serves a tool of this name; 0 while none does."""
         for pid in self.children():
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if name.encode() in words:
-                return pid
-        raise AssertionError(f"no process serves {name}")
+            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+                if name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    return pid
+        return 0
 
     def pid_of(self, module: str) -> int:
         """Return the process that runs a module of ours; 0 while none does."""

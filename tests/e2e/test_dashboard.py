@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.agent.scripted_model import asks_for, says
-from tests.charts.test_dashboards import ALL, of_the_agent, of_the_operator, queries
+from tests.charts.test_dashboards import ALL, of_the_agent, of_the_broker, of_the_operator, queries
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform, port_range
 from tests.e2e.manifests import tool_manifests
@@ -127,8 +127,11 @@ def test_every_query_of_the_dashboard_gives_something(
     with (
         exposition(of_the_operator()) as operator,
         exposition(of_the_agent()) as another,
+        exposition(of_the_broker()) as ingress,
         prometheus(
-            tmp_path, port_range(), {**addresses(platform), "operator": operator, "agent-2": another}
+            tmp_path,
+            port_range(),
+            {**addresses(platform), "operator": operator, "agent-2": another, "ingress": ingress},
         ) as running,
     ):
 

@@ -166,6 +166,27 @@ def test_arguments_that_do_not_fit_never_reach_the_tool(platform: LocalPlatform,
     assert "seconds" in error["problems"][0]
 
 
+def test_arguments_that_only_the_tool_refuses_are_named_in_its_reply_and_so_recorded(
+    platform: LocalPlatform, model: ModelThread
+) -> None:
+    model.play(asks_for(("test_fail", {"kind": "refuse", "colour": "red"})), says("ok"))
+
+    answer = ask(platform, store=True)
+    newest = httpx.get(f"{platform.url}/runs", params={"limit": 1}).json()["data"][0]["id"]
+    (exchanged,) = httpx.get(f"{platform.url}/runs/{newest}/events").json()["data"]
+    (call,) = httpx.get(f"{platform.url}/runs/{newest}").json()["steps"][0]["calls"]
+
+    refusal = {
+        "reason": "invalid_arguments",
+        "message": "colour: unknown parameter; leave it out (there are: kind)",
+    }
+    assert error_of(answer) == refusal
+    assert json.loads(model.bodies[1]["messages"][-1]["content"]) == {"error": refusal}
+    assert exchanged["reply"]["type"] == "test.fail.reply"
+    assert exchanged["reply"]["data"] == {"error": refusal}
+    assert (call["failed"], call["reason"], call["result"]) == (True, "invalid_arguments", {"error": refusal})
+
+
 def test_arguments_that_can_be_repaired_are(platform: LocalPlatform, model: ModelThread) -> None:
     broken = calls(fragment(0, "call_1", "test_sleep", "{'seconds': '0.01',}"))
     model.play(streamed(broken, chunk(finish="tool_calls")), says("ok"))

@@ -21,7 +21,7 @@ CALL = {
     "ce-specversion": "1.0",
     "ce-id": "from-a-page",
     "ce-source": "/page",
-    "ce-type": "calculate",
+    "ce-type": "calculator",
     "content-type": "application/json",
 }
 

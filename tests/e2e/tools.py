@@ -9,14 +9,19 @@ from pydantic import Field
 from beckon_tools import ToolError, tool
 
 
+def _add_line(file: Path) -> None:
+    with file.open("a") as lines:
+        lines.write("begun\n")
+
+
 @tool(type="test.sleep")
 async def sleep(
     seconds: Annotated[float, Field(description="How long to sleep")],
-    begun: Annotated[str, Field(description="A file to make when it begins")] = "",
+    begun: Annotated[str, Field(description="A file that gets a line when it begins")] = "",
 ) -> str:
     """Sleep for some seconds."""
     if begun:
-        await asyncio.to_thread(Path(begun).touch)
+        await asyncio.to_thread(_add_line, Path(begun))
     await asyncio.sleep(seconds)
     return f"slept {seconds:g} seconds"
 

@@ -1,7 +1,7 @@
 """A cluster in memory, judged."""
 
 from beckon_contract.kubernetes_objects import Condition
-from beckon_contract.resources.tool_resource import CONDITIONS
+from beckon_contract.resources.tools import CONDITIONS
 from beckon_operator.conditions.namespace_view import JudgingRules
 from beckon_operator.conditions.verdicts import Verdict
 from beckon_operator.desired_state import DesiredState

@@ -71,6 +71,31 @@ def test_without_a_reply_trigger_the_message_holds_one(documents: list[Document]
     assert words(judged.condition("Answerable")) == ("True", "ReplyTrigger")
 
 
+@pytest.mark.parametrize("broker_class", ["", "Kafka"])
+def test_an_attribute_that_the_event_type_names_needs_a_trigger_of_its_own(broker_class: str) -> None:
+    named = event_type(annotations={"beckon.dev/reply-attribute": "responseid"})
+    classed = broker(annotations={"eventing.knative.dev/broker.class": broker_class})
+    judged = Judged(named, classed, trigger(), reply_trigger())
+    found = judged.condition("Answerable")
+
+    assert words(found) == ("False", "NoReplyTrigger")
+    (missing,) = yaml.safe_load_all(found.message.partition("write ")[2])
+    assert missing["metadata"]["name"] == "default-beckon-replies-responseid"
+    judged.see(
+        thing("eventing.knative.dev/v1", "Trigger", missing["metadata"]["name"], missing["spec"], ready())
+    )
+    assert words(judged.condition("Answerable")) == ("True", "ReplyTrigger")
+
+
+def test_a_broker_of_beckons_class_needs_no_trigger_for_a_named_attribute() -> None:
+    named = event_type(annotations={"beckon.dev/reply-attribute": "responseid"})
+    stamping = broker(annotations={"eventing.knative.dev/broker.class": "Beckon"})
+
+    judged = Judged(named, stamping, trigger(), reply_trigger())
+
+    assert words(judged.condition("Answerable")) == ("True", "ReplyTrigger")
+
+
 def test_a_reply_trigger_that_is_not_ready_says_why() -> None:
     waiting = reply_trigger(status=ready("False", "NoSubscription", "Wait."))
 

@@ -1,11 +1,17 @@
+import asyncio
+
 import pytest
 
 from beckon_operator.desired_state import Action
-from beckon_operator.k8s_events import EventNote, event_on_undescribed, events_of
+from beckon_operator.k8s_events import EventNote, EventRecorder, event_on_undescribed, events_of
+from beckon_operator.metrics import Metrics
 from beckon_operator.tools import read_seen, tool_document, wanted_tool
+from beckon_operator.writer import Writer
 from tests.operator.documents import Document, broker, event_type, ready, reply_trigger, trigger
 from tests.operator.judged import Judged
 from tests.operator.test_tools import NOW, stored
+from tests.patience import until
+from tests.sources.api_server import api_server
 
 AROUND = (broker(), trigger(), reply_trigger())
 
@@ -76,6 +82,26 @@ def test_the_event_about_a_missing_description_is_posted_once_until_it_is_missin
     assert action(judged) is Action.CREATE
     judged.see(event_type(spec={"description": ""}))
     assert action(judged) is Action.EXPLAIN
+
+
+async def test_the_operator_posts_the_event_about_a_missing_description() -> None:
+    judged, metrics = Judged(*AROUND, event_type(spec={"description": ""})), Metrics()
+    async with api_server() as server, server.client() as api:
+        recorder = EventRecorder(api, metrics, "beckon-operator-0")
+        writer = Writer(api, judged.judge.cluster, judged.desired, lambda: True, recorder)
+        tasks = [asyncio.create_task(writer.write_queued(1, metrics))]
+        tasks.append(asyncio.create_task(recorder.post_events()))
+        judged.desired.queue_tool("team", "get.weather")
+        await until(lambda: server.posted)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    (posted,) = server.posted
+    assert (posted["type"], posted["reason"]) == ("Warning", "NoDescription")
+    assert posted["regarding"]["kind"] == "EventType"
+    assert posted["regarding"]["name"] == "get.weather"
+    assert "write one" in posted["note"]
 
 
 def test_a_tool_that_lost_its_description_is_deleted_before_that_is_explained() -> None:

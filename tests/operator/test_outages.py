@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from beckon_contract.kubernetes_objects import from_object
-from beckon_contract.resources.tool_resource import read_tool
-from beckon_contract.resources.tools import Refusal, Tool
+from beckon_contract.resources.tools import Refusal, Tool, read_tool
 from beckon_operator.desired_state import Action
 from beckon_operator.tools import tool_document, wanted_tool
 from tests.operator.documents import (

@@ -30,6 +30,7 @@ def test_a_tool_with_everything_in_place_is_ready() -> None:
         ("True", "Routed"),
         ("True", "ReplyTrigger"),
         ("True", "Available"),
+        ("Unknown", "NotProbed"),
         ("True", "ToShim"),
         ("True", "Ready"),
     ]
@@ -161,6 +162,7 @@ def test_a_direct_call_needs_nothing_but_the_service() -> None:
     verdict = direct(KSERVICE, service()).verdict()
 
     assert [words(found) for found in verdict.conditions[1:]] == [
+        ("True", "Direct"),
         ("True", "Direct"),
         ("True", "Direct"),
         ("True", "Direct"),

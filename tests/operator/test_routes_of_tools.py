@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from beckon_contract.knative.routes import CallRoute, read_routes
 from beckon_contract.kubernetes_objects import from_object
-from beckon_contract.resources.call_routes import CallRoute, read_routes
 from beckon_operator.tools import tool_document, wanted_tool
 from tests.operator.documents import (
     KSERVICE,

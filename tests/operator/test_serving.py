@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from beckon_operator.serving import CannotListen, health_app, open_port, serve_app
+from beckon_operator.serving import health_app, serve_app
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.process import CannotListen, listen
 
 LIMITS = ConnectionLimits(total=4, per_client=4, receive_seconds=0.2, idle_seconds=0.2)
 
@@ -30,7 +31,7 @@ async def serving(limits: ConnectionLimits = LIMITS, *, hosts: str = "") -> Asyn
     app = web.Application()
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/slow", slow)
-    listener = open_port("127.0.0.1", 0, "PORT")
+    listener = listen("127.0.0.1", 0)
     runner = await serve_app(app, listener, OriginPolicy.at("127.0.0.1", hosts), limits)
     try:
         yield runner.addresses[0][1]
@@ -144,12 +145,12 @@ def test_a_port_that_is_taken_is_named_with_its_setting() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         with pytest.raises(CannotListen, match=f"cannot listen on 127.0.0.1:{taken}: .*; set THE_PORT"):
-            open_port("127.0.0.1", taken, "THE_PORT")
+            listen("127.0.0.1", taken, "set THE_PORT to another port")
 
 
 async def test_a_service_that_is_not_ready_says_why_and_lives() -> None:
     app = health_app("beckon-test", lambda: b"answered_total 1\n", lambda: "nothing has been listed yet")
-    runner = await serve_app(app, open_port("127.0.0.1", 0, "PORT"), OriginPolicy.at("127.0.0.1", ""), LIMITS)
+    runner = await serve_app(app, listen("127.0.0.1", 0), OriginPolicy.at("127.0.0.1", ""), LIMITS)
     try:
         port = runner.addresses[0][1]
         ready, alive, metrics = [

@@ -29,6 +29,7 @@ def start(**environment: str) -> subprocess.CompletedProcess[str]:
         ("BECKON_OPERATOR_WATCH_NAMESPACES", "team,Shop", "'Shop' is no namespace"),
         ("BECKON_OPERATOR_REPLIES_URL", "http://shim/replies", "pattern"),
         ("BECKON_REPLY_ATTRIBUTE", "replyId", "pattern"),
+        ("BECKON_OPERATOR_TIMEOUT_BROKERS", "default", "write NAMESPACE/NAME"),
         ("BECKON_LOG_LEVEL", "loud", "Input should be"),
     ],
 )
@@ -56,3 +57,9 @@ def test_namespaces_are_a_list_with_commas(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("BECKON_OPERATOR_WATCH_NAMESPACES", " team-b, team-a ,,team-b")
 
     assert Settings().watch_namespaces == ("team-a", "team-b")
+
+
+def test_brokers_are_a_list_of_namespace_and_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BECKON_OPERATOR_TIMEOUT_BROKERS", " shop/default, team/a ,")
+
+    assert Settings().timeout_brokers == (("shop", "default"), ("team", "a"))

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from beckon_contract.kubernetes_objects import from_object
-from beckon_contract.resources.tool_resource import read_tool
-from beckon_contract.resources.tools import Tool
+from beckon_contract.resources.tools import Tool, read_tool
 from beckon_operator.desired_state import Action
 from beckon_operator.tools import read_seen, tool_document, wanted_tool
 from tests.operator.documents import NAMESPACE, Document, broker, event_type, ready, reply_trigger, trigger
@@ -123,6 +122,7 @@ def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
         "Routed": LATER,
         "Answerable": NOW,
         "Available": LATER,
+        "RepliesArrive": NOW,
         "DeadLettered": NOW,
         "Ready": LATER,
     }

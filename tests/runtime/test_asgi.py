@@ -137,7 +137,7 @@ async def test_a_page_by_dns_rebinding_reaches_no_application() -> None:
 
 
 async def test_half_open_connections_leave_room_for_others() -> None:
-    async with served(total=20, per_client=20) as server:
+    async with served(total=20, per_client=1000) as server:
         silent = [await server.connect() for _ in range(60)]
         slow = [await (await server.connect()).send(GET[:20]) for _ in range(60)]
 
@@ -148,7 +148,7 @@ async def test_half_open_connections_leave_room_for_others() -> None:
 
 async def test_connections_that_are_served_are_not_closed_for_others() -> None:
     stream = GET.replace(b"/ ", b"/stream ")
-    async with served(total=5, per_client=5) as server:
+    async with served(total=5, per_client=1000) as server:
         held = [await (await server.connect()).send(stream) for _ in range(5)]
         for client in held:
             await client.reader.readuntil(b"first")

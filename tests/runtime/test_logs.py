@@ -1,11 +1,12 @@
 import json
 import logging
 import logging.config
+import shlex
 from contextvars import copy_context
 
 import pytest
 
-from beckon_runtime.logs import LogLevel, about, about_from_here, log_config
+from beckon_runtime.logs import LogLevel, about, about_from_here, log_config, point_to_log
 
 
 @pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
@@ -75,3 +76,12 @@ def test_a_line_of_json_says_what_is_worked_on_where_it_is_written(
     assert after["run_id"] == "r"
     assert not {"tool", "event_id"} & after.keys()
     assert not {"run_id", "tool", "event_id"} & elsewhere.keys()
+
+
+def test_the_command_that_shows_the_lines_of_a_failure_can_be_pasted() -> None:
+    said = point_to_log("agent", "the Agent team-a/helper")
+
+    command = said.partition(": ")[2].partition(" (or")[0]
+    assert shlex.split(command.partition("|")[2]) == ["grep", "the Agent team-a/helper"]
+    assert shlex.split(command)[:4] == ["kubectl", "logs", "-n", "beckon"]
+    assert "app.kubernetes.io/component=agent" in command

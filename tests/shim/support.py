@@ -11,8 +11,9 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from beckon_contract.correlation import Keyring, SigningKey
+from beckon_runtime.process import listen
 from beckon_shim.cluster import Cluster
-from beckon_shim.service import Service, Waits, listen
+from beckon_shim.service import Service, Waits
 from beckon_shim.settings import Settings
 from tests.patience import PATIENCE, until
 

@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.correlation import Keyring, sign_request
 from beckon_contract.resources.tools import Tool
 from beckon_shim.tokens import follow_keys

@@ -38,6 +38,19 @@ async def test_each_path_goes_to_its_broker(shim: Shim, echoing: Server) -> None
     assert echoing.posts[0].path == "/team-a/orders.eu"
 
 
+async def test_what_the_caller_knows_of_the_tool_is_written_into_the_call(
+    shim: Shim, echoing: Server
+) -> None:
+    await shim.call(beckon_idempotent="true", beckon_reply="any")
+    await shim.call(beckon_idempotent="yes", beckon_reply="some")
+    hints = ("ce-beckonidempotent", "ce-beckonreply")
+    assert [[posted.headers.get(name) for name in hints] for posted in echoing.posts] == [
+        ["true", "any"],
+        [None, None],
+    ]
+    assert "beckon-reply" not in echoing.posts[0].headers
+
+
 @pytest.mark.parametrize(
     "path", ["/", "/default", "/default/main/more", "/Default/main", "/a b/c", "/-a/b", "/a/b_c"]
 )

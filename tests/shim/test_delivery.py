@@ -164,3 +164,39 @@ async def test_a_broker_that_dies_with_the_call_on_a_used_connection_is_not_sent
     status, _, body = await shim.call(prefer="wait=0.5")
     assert (status, json.loads(body)["delivered"]) == (504, True)
     assert len(broker.posts) == 2
+
+
+@pytest.mark.parametrize(("seconds", "posts"), [("50", 3), ("", 2), ("0", 2)])
+async def test_a_broker_that_stores_a_call_once_gets_it_again_when_its_answer_is_lost(
+    shim: Shim, broker: Server, seconds: str, posts: int
+) -> None:
+    async def behave(posted: Posted) -> web.Response | None:
+        if len(broker.posts) == 2:
+            posted.cut()
+            return None
+        await shim.reply(posted.token)
+        headers = {"Beckon-Deduplication-Seconds": seconds} if seconds else {}
+        return web.Response(status=202, headers=headers)
+
+    broker.behaviour = behave
+    assert (await shim.call())[0] == 200
+    status, _, _ = await shim.call(prefer="wait=1")
+
+    assert status == (200 if posts == 3 else 504)
+    assert len(broker.posts) == posts
+    assert len({posted.token for posted in broker.posts}) == 2
+
+
+async def test_a_call_is_posted_again_only_as_long_as_the_broker_knows_it(shim: Shim, broker: Server) -> None:
+    async def behave(posted: Posted) -> web.Response | None:
+        if len(broker.posts) > 1:
+            return web.Response(status=500)
+        await shim.reply(posted.token)
+        return web.Response(status=202, headers={"beckon-deduplication-seconds": "1"})
+
+    broker.behaviour = behave
+    assert (await shim.call())[0] == 200
+    status, _, body = await shim.call(prefer="wait=3.2")
+
+    assert (status, json.loads(body)["type"].rpartition("/")[2]) == (504, "outcome-unknown")
+    assert len(broker.posts) <= 5  # after pauses of at least 0.1, 0.2 and 0.4 s; to the deadline, it were 6

@@ -2,19 +2,21 @@
 
 import asyncio
 import base64
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, to_binary
-from beckon_contract.correlation import Keyring, check_replica, verify
+from beckon_contract.correlation import Keyring, check_replica, pod_replica, verify
 from beckon_shim.brokers import Target, Templates
 from beckon_shim.calls import Deadlines
 from beckon_shim.messages import Answer, WireEvent, read
-from beckon_shim.peers import Addresses, PodAddresses, pod_replica
+from beckon_shim.peers import Addresses, PodAddresses
 from beckon_shim.tokens import Tokens, follow_keys
 from beckon_shim.waiters import Fate, Waiter, Waiters, decode_error, undeliverable
 from tests.patience import until
@@ -49,32 +51,51 @@ def test_error_data_that_was_not_encoded_is_taken_as_it_is() -> None:
     assert decode_error("Internal Server Error: it broke") == "Internal Server Error: it broke"
 
 
+_REFUSED = "dispatch error: dial tcp 10.0.0.1:80: connect: connection refused"
+
+
 @pytest.mark.parametrize(
-    ("code", "data", "delivered"),
+    ("code", "data", "answered"),
     [
-        ("400", "", b"false"),
-        ("404", "", b"false"),
-        ("409", "", b"true"),
-        ("429", "", b"true"),
-        ("500", "dispatch error: dial tcp 10.0.0.1:80: connect: connection refused", b"false"),
-        ("500", "dispatch error: cannot connect to tool:80: Connect call failed", b"false"),
-        ("500", "boom", b"true"),
-        ("500", '{"detail":"charged; the mail server: connection refused"}', b"true"),
-        ("500", "charged; cannot connect to the mail server", b"true"),
-        ("-1", "", b"true"),
-        ("", "", b"true"),
-        ("abc", "", b"true"),
+        ("400", "", 400),
+        ("404", "", 404),
+        ("409", "", 409),
+        ("500", _REFUSED, None),
+        ("500", "dispatch error: cannot connect to tool:80: Connect call failed", None),
+        ("500", "charged; cannot connect to the mail server", 500),
+        ("-1", "", None),
+        ("", "", None),
+        ("abc", "", None),
     ],
 )
-def test_a_dead_letter_says_whether_the_tool_may_have_run(code: str, data: str, delivered: bytes) -> None:
+def test_a_dead_letter_about_the_last_attempt_says_that_the_tool_may_have_run(
+    code: str, data: str, answered: int | None
+) -> None:
+    problem = _problem(code, data)
+    assert problem["delivered"] is True
+    assert problem.get("code") == answered
+
+
+@pytest.mark.parametrize(("said", "delivered"), [("true", False), ("false", True), ("1", True), ("", True)])
+def test_a_dead_letter_about_every_attempt_says_whether_the_tool_may_have_run(
+    said: str, delivered: bool
+) -> None:
+    assert _problem("500", _REFUSED, said)["delivered"] is delivered
+    assert _problem("404", "", said)["delivered"] is delivered
+
+
+def _problem(code: str, data: str, not_begun: str = "") -> dict[str, Any]:
+    """Return the answer to a call with such a dead letter."""
     attributes = {
         b"ce-knativeerrorcode": code.encode(),
         b"ce-knativeerrordata": base64.b64encode(data.encode()),
         b"ce-knativeerrordest": b"http://tool",
+        b"ce-beckonnotbegun": not_begun.encode(),
     }
     answer = undeliverable(WireEvent(attributes, b"", b""), "http://broker/default/main")
     assert answer.status == 502
-    assert b'"delivered":' + delivered in answer.body
+    problem: dict[str, Any] = json.loads(answer.body)
+    return problem
 
 
 _NAME = st.from_regex(r"[a-z0-9]{1,12}", fullmatch=True).map(lambda name: f"ce-{name}".encode())

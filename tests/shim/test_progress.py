@@ -18,7 +18,7 @@ Told = tuple[str, dict[str, object]]
 
 
 class Caller:
-    """One call that is under way, and what is told of it."""
+    """One call in progress, and the reports of it."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.answer = answer

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.recorded_events import recording_events
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from tests.agent.tool_calls.test_broker import a_call
 from tests.patience import until
 from tests.shim.support import CALL, KEY, Posted, Server, Shim, reply_headers, serving, shim_in_front_of

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.process import listen
 from beckon_shim.messages import Answer, HangUp, Piece, Request, Respond
 from beckon_shim.server import Server, ServerConnection
-from beckon_shim.service import listen
 from tests.patience import PATIENCE, until
 
 POST = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nX-Name: v\r\ncontent-length: 2\r\n\r\n{}"

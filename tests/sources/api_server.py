@@ -29,6 +29,23 @@ _GROUP = "/apis/{group}/{version}"
 _TOKENS = "/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
 
 
+_IDENTITY = ("uid", "resourceVersion")
+
+
+def merge(stored: Document, patch: Document) -> Document:
+    """Return a document with a JSON merge patch (RFC 7396)."""
+    merged = dict(stored)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            known = merged.get(name)
+            merged[name] = merge(known if isinstance(known, dict) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
 @dataclass(frozen=True)
 class FixedCredentials:
     """Credentials that never change."""
@@ -53,6 +70,10 @@ class ApiServer:
     refuse: Refuse = lambda _: None
     issued: list[tuple[str, str]] = field(default_factory=list)
     """The path and the audience of each token; they are called secret-1, secret-2, …"""
+    posted: list[Document] = field(default_factory=list)
+    """The Events of Kubernetes that were created."""
+    kinds: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The kinds served in each version of a group: {"v1": {"services": "Service"}}."""
     token_seconds: int = 3600
     watched_from: list[int] = field(default_factory=list)
     """The version that each watch began at."""
@@ -60,7 +81,7 @@ class ApiServer:
     oldest: int = 0
     """Versions below this one are expired."""
     url: str = ""
-    _events: list[tuple[int, str, str, Document]] = field(default_factory=list)
+    events: list[tuple[int, str, str, Document]] = field(default_factory=list)
     _news: asyncio.Condition = field(default_factory=asyncio.Condition)
     _watches: set[asyncio.Task[Any]] = field(default_factory=set)
 
@@ -101,7 +122,7 @@ class ApiServer:
         """Answer 410 to everybody who asks for what happened until now."""
         self.version += 1
         self.oldest = self.version
-        self._events.clear()
+        self.events.clear()
 
     async def hang_up(self) -> None:
         """Cut every watch."""
@@ -117,7 +138,7 @@ class ApiServer:
 
     async def _tell(self, kind: str, plural: str, document: Document) -> None:
         async with self._news:
-            self._events.append((self.version, kind, plural, document))
+            self.events.append((self.version, kind, plural, document))
             self._news.notify_all()
 
     def status(self, name: str, namespace: str = "default") -> Document:
@@ -186,8 +207,8 @@ class ApiServer:
     async def _after(self, version: int) -> list[tuple[int, str, str, Document]]:
         """Wait for events after a version."""
         async with self._news:
-            await self._news.wait_for(lambda: any(event[0] > version for event in self._events))
-            return [event for event in self._events if event[0] > version]
+            await self._news.wait_for(lambda: any(event[0] > version for event in self.events))
+            return [event for event in self.events if event[0] > version]
 
     async def secret(self, request: web.Request) -> web.Response:
         """Serve a Secret."""
@@ -243,18 +264,96 @@ class ApiServer:
         await self.put("tools", {**found, "status": {**found["status"], **patch["status"]}})
         return web.json_response(self.objects[key])
 
+    async def create_object(self, request: web.Request) -> web.Response:
+        """Create an object of any kind."""
+        plural, namespace = request.match_info["plural"], request.match_info["namespace"]
+        self.asked.append(("POST", request.path))
+        if refused := self.refuse(request):
+            return _error(*refused)
+        document = await request.json()
+        key = plural, namespace, document["metadata"]["name"]
+        if key in self.objects:
+            return _error(409, f"{plural} {key[2]} already exists")
+        await self.put(plural, document)
+        return web.json_response(self.objects[key], status=201)
+
+    async def patch_object(self, request: web.Request) -> web.Response:
+        """Merge a patch into an object, or into its status, against the version that it names."""
+        key = request.match_info["plural"], request.match_info["namespace"], request.match_info["name"]
+        self.asked.append(("PATCH", request.path))
+        if refused := self.refuse(request):
+            return _error(*refused)
+        found, patch = self.objects.get(key), await request.json()
+        if found is None:
+            return _error(404, "not found")
+        named = patch.get("metadata", {})
+        if any(named.get(name, found["metadata"][name]) != found["metadata"][name] for name in _IDENTITY):
+            return _error(409, "the object has been modified")
+        of_status = request.path.endswith("/status")
+        await self.put(key[0], merge(found, {"status": patch["status"]} if of_status else patch))
+        group, version = request.match_info["group"], request.match_info["version"]
+        kind = {"brokers": "Broker", "triggers": "Trigger"}[key[0]]
+        return web.json_response({**self.objects[key], "apiVersion": f"{group}/{version}", "kind": kind})
+
+    async def delete_object(self, request: web.Request) -> web.Response:
+        """Delete an object in the version that the request names."""
+        plural, namespace, name = (request.match_info[part] for part in ("plural", "namespace", "name"))
+        self.asked.append(("DELETE", request.path))
+        if refused := self.refuse(request):
+            return _error(*refused)
+        found = self.objects.get((plural, namespace, name))
+        if found is None:
+            return _error(404, "not found")
+        named = (await request.json()).get("preconditions", {})
+        if any(found["metadata"][field] != value for field, value in named.items()):
+            return _error(409, "the object has been modified")
+        await self.delete(plural, name, namespace)
+        return web.json_response({"kind": "Status", "status": "Success"})
+
+    async def get_object(self, request: web.Request) -> web.Response:
+        """Serve one object."""
+        key = request.match_info["plural"], request.match_info["namespace"], request.match_info["name"]
+        found = self.objects.get(key)
+        return web.json_response(found) if found else _error(404, f"{key[0]} {key[2]} not found")
+
+    async def discover(self, request: web.Request) -> web.Response:
+        """Serve the kinds of a group in a version, as `kinds` names them."""
+        served = self.kinds.get(request.path.removeprefix("/apis/").removeprefix("/api/"))
+        if served is None:
+            return _error(404, "the server could not find the requested resource")
+        resources = [{"name": plural, "kind": kind} for plural, kind in served.items()]
+        return web.json_response({"kind": "APIResourceList", "resources": resources})
+
+    async def event(self, request: web.Request) -> web.Response:
+        """Store an Event."""
+        if refused := self.refuse(request):
+            return _error(*refused)
+        self.posted.append(await request.json())
+        return web.json_response(self.posted[-1], status=201)
+
     def application(self) -> web.Application:
         """Return the routes."""
         app = web.Application()
         within = f"{_GROUP}/namespaces/{{namespace}}"
+        core, object_path = "/api/v1/namespaces/{namespace}", "{plural}/{name}"
         app.add_routes(
             [
                 web.get(f"{_GROUP}/{{plural}}", self.collection),
                 web.get(f"{within}/{{plural}}", self.collection),
                 web.patch(f"{within}/agents/{{name}}/status", self.patch_status),
                 web.patch(f"{within}/tools/{{name}}", self.patch_tool),
+                web.post(f"{within}/events", self.event),
                 web.get("/api/v1/namespaces/{namespace}/secrets/{name}", self.secret),
                 web.post(_TOKENS, self.token),
+                web.patch(f"{within}/{object_path}/status", self.patch_object),
+                web.post(f"{within}/{{plural}}", self.create_object),
+                web.patch(f"{within}/{object_path}", self.patch_object),
+                web.delete(f"{within}/{object_path}", self.delete_object),
+                web.get(_GROUP, self.discover),
+                web.get("/api/v1", self.discover),
+                web.get("/api/v1/{plural}", self.collection),
+                web.get(f"{core}/{object_path}", self.get_object),
+                web.get(f"{within}/{object_path}", self.get_object),
             ]
         )
         return app

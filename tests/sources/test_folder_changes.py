@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from beckon_sources import folder_watch
-from beckon_sources.folder_watch import ticks
+from beckon_sources import folders as folder_changes
+from beckon_sources.folders import ticks
 from tests.patience import PATIENCE
 from tests.sources.writing import an_object, mount, write
 
@@ -48,7 +48,7 @@ async def until_it_watches(came: asyncio.Event, folder: Path) -> None:
 
 
 async def test_each_kind_of_change_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_watch, "_RESYNC_MS", 60_000)  # no look: only a notification can tell
+    monkeypatch.setattr(folder_changes, "_RESYNC_MS", 60_000)  # no look: only a notification shows a change
     file, sub = tmp_path / "a.yaml", tmp_path / "sub"
     sub.mkdir()
     mount(tmp_path, "..1", an_object("m"))
@@ -70,7 +70,7 @@ async def test_each_kind_of_change_is_notified(tmp_path: Path, monkeypatch: pyte
 async def test_without_a_change_a_look_is_taken_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_watch, "_RESYNC_MS", 60)
+    monkeypatch.setattr(folder_changes, "_RESYNC_MS", 60)
     async with following(tmp_path) as came:
         await told(came)
         await told(came)
@@ -79,7 +79,7 @@ async def test_without_a_change_a_look_is_taken_now_and_then(
 async def test_a_folder_that_is_not_there_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(folder_watch, "_RESYNC_MS", 60)
+    monkeypatch.setattr(folder_changes, "_RESYNC_MS", 60)
     async with following(tmp_path / "later") as came:
         await told(came)
         await told(came)
@@ -88,4 +88,4 @@ async def test_a_folder_that_is_not_there_is_looked_for(
 
 
 def test_a_look_is_taken_every_second() -> None:
-    assert folder_watch._RESYNC_MS == 1000
+    assert folder_changes._RESYNC_MS == 1000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beckon_sources.folder_watch import Follower
+from beckon_sources.folders import Follower
 from tests.patience import PATIENCE, until
 
 
@@ -37,7 +37,7 @@ async def test_what_was_there_before_the_call_is_in_force_after_it_and_readings_
     follower = numbers.follower()
     first = asyncio.create_task(follower.refresh())
     await until(lambda: numbers.begun == 1)
-    numbers.there = 2  # the reading that is under way does not see it
+    numbers.there = 2  # the reading that is in progress does not see it
 
     others = [asyncio.create_task(follower.refresh()) for _ in range(20)]
     await asyncio.sleep(0)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.kubernetes_objects import MAX_TEXT
-from beckon_sources.folders import ManifestFolders, read_file, read_folder
+from beckon_contract.kubernetes_objects import MAX_TEXT, Resource
+from beckon_sources.folders import ManifestFolders, locate_field, read_file, read_folder
 from tests.sources.writing import an_object, mount, notes, text_of, write
 
 BROKEN = "kind: [oops\n"
@@ -202,3 +202,49 @@ def test_no_file_ends_the_reading(content: bytes) -> None:
         folders.refresh()
 
         assert "good" in notes(folders.resources)
+
+
+PLACES = """\
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: A, metadata: {name: a}}
+- apiVersion: v1
+  kind: B
+  metadata: {name: b}
+  spec:
+    text: here
+---
+# nothing
+---
+apiVersion: v1
+kind: C
+metadata: {name: c}
+spec:
+  text: here
+"""
+
+
+def test_a_field_of_an_object_is_found_by_the_objects_origin(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(PLACES)
+
+    places = {
+        found.kind: locate_field(found.origin, "spec.text")
+        for found in read_file(file)
+        if isinstance(found, Resource)
+    }
+
+    assert places == {"A": f"{file}, line 4", "B": f"{file}, line 9", "C": f"{file}, line 17"}
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "kind: A\n", "\ud800"])
+def test_the_place_of_an_object_that_is_gone_is_its_origin(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_bytes(text.encode("utf-16" if text == "\ud800" else "utf-8", "surrogatepass"))
+
+    origin = f"{file}, document 2"
+
+    assert locate_field(origin, "spec.text") == origin
+    file.unlink()
+    assert locate_field(origin, "spec.text") == origin

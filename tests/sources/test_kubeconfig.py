@@ -15,8 +15,7 @@ import pytest
 import trustme
 
 from beckon_sources import kubeconfig
-from beckon_sources.api_access import find_credentials
-from beckon_sources.api_client import ApiClient, connect
+from beckon_sources.api_client import ApiClient, connect, find_credentials
 from beckon_sources.api_types import NotConfigured, Refused, Unreachable
 from tests.sources.secure_server import PATH, SecureServer, secure_server
 

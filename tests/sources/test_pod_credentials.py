@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from beckon_sources import api_access
-from beckon_sources.api_access import PodCredentials, find_credentials
-from beckon_sources.api_client import ApiClient
+from beckon_sources import api_client
+from beckon_sources.api_client import ApiClient, PodCredentials, find_credentials
 from beckon_sources.api_types import NotConfigured, Refused, Unreachable
 from tests.sources.secure_server import PATH, SecureServer, secure_server
 
@@ -66,7 +65,7 @@ async def test_a_token_is_read_again_once_a_minute(tmp_path: Path, monkeypatch: 
             await client.get(PATH)
             pod.write("second", server.authority)
             server.authorizations = {"Bearer second"}
-            monkeypatch.setattr(api_access, "_TOKEN_SECONDS", 0.0)
+            monkeypatch.setattr(api_client, "_TOKEN_SECONDS", 0.0)
 
             await client.get(PATH)
 
@@ -84,7 +83,7 @@ async def test_a_refused_token_is_sent_once_and_the_refusal_is_told(tmp_path: Pa
 async def test_the_authority_of_a_cluster_may_be_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_access, "_TOKEN_SECONDS", 0.0)
+    monkeypatch.setattr(api_client, "_TOKEN_SECONDS", 0.0)
     async with secure_server("Bearer first") as before:
         pod = Pod(tmp_path, before, "first")
         client = pod.client()
@@ -100,7 +99,7 @@ async def test_the_authority_of_a_cluster_may_be_replaced(
 async def test_files_that_are_away_for_a_moment_end_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_access, "_TOKEN_SECONDS", 0.0)
+    monkeypatch.setattr(api_client, "_TOKEN_SECONDS", 0.0)
     async with secure_server("Bearer first") as server:
         pod = Pod(tmp_path, server, "first")
         async with pod.client() as client:

@@ -37,13 +37,13 @@ def test_the_default_base_is_looked_up_and_every_image_built_from_its_digest(tmp
 
     assert done.returncode == 0, done.stderr
     builds = [call for call in calls if call.startswith("build ")]
-    assert len(builds) == 4
+    assert len(builds) == 5
     for build in builds:
         assert f"--build-arg BASE=docker.io/library/python:3.11-slim-bookworm@{DIGEST} " in build
         assert f"org.opencontainers.image.base.digest={DIGEST}" in build
         assert "org.opencontainers.image.base.name=docker.io/library/python:3.11-slim-bookworm " in build
     assert f"@{DIGEST}" in done.stdout
-    for image in ("agent", "shim", "operator", "tools"):
+    for image in ("agent", "shim", "operator", "tools", "broker"):
         bill = json.loads((tmp_path / "sbom" / f"beckon-{image}.image.cdx.json").read_text())
         assert "pkg:deb/debian/libc6@2.36?arch=amd64" in {one["purl"] for one in bill["components"]}
 

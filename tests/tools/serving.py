@@ -12,9 +12,9 @@ import httpx
 import uvicorn
 
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
+from beckon_runtime.process import listen
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
-from beckon_tools.server import bind_socket
 from beckon_tools.settings import Settings
 from tests.patience import until
 
@@ -29,7 +29,7 @@ def configured(**changes: object) -> Settings:
 @asynccontextmanager
 async def served(asgi_app: Callable[..., Awaitable[None]], port: int = 0) -> AsyncIterator[str]:
     """Serve an ASGI application, on a free port unless one is given, and give its address."""
-    listener = bind_socket("127.0.0.1", port)
+    listener = listen("127.0.0.1", port)
     server = uvicorn.Server(uvicorn.Config(asgi_app, log_config=None, http="httptools"))
     running = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -58,6 +58,15 @@ class Caller:
 
     async def result(self, event: CloudEvent) -> object:
         return (await self.reply(event)).json()
+
+    async def refusal(self, event: CloudEvent) -> str:
+        """Return the message of the reply to a call that the tool refused for its arguments."""
+        reply = await self.reply(event)
+        assert reply.extensions.get("replyid") == event.extensions.get("correlationid")
+        document = reply.json()
+        assert isinstance(document, dict), document
+        assert document["error"]["reason"] == "invalid_arguments", document
+        return str(document["error"]["message"])
 
 
 @asynccontextmanager

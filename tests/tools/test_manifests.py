@@ -164,6 +164,27 @@ def test_a_tool_that_sends_events_of_its_own_is_told_its_broker(declared: AnyToo
     assert check(found).errors == 0
 
 
+def test_a_tool_that_answers_late_has_an_outbox_and_a_pod_at_any_time() -> None:
+    late, other = (
+        yaml.safe_load(write_manifests(declared, Placement("pages:write"))["service"])["spec"]["template"]
+        for declared in (print_pages, write_pages)
+    )
+    (container,) = late["spec"]["containers"]
+    (mount,) = container["volumeMounts"]
+    (volume,) = late["spec"]["volumes"]
+    (setting,) = container["env"]
+
+    assert setting["name"] == "BECKON_TOOLS_OUTBOX"
+    assert Path(setting["value"]).parent == Path(mount["mountPath"])
+    assert mount["name"] == volume["name"]
+    assert "emptyDir" in volume
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert late["metadata"]["annotations"] == {"autoscaling.knative.dev/min-scale": "1"}
+    assert other["metadata"]["annotations"] == {"autoscaling.knative.dev/min-scale": "0"}
+    assert "volumes" not in other["spec"]
+    assert not {"env", "volumeMounts"} & set(other["spec"]["containers"][0])
+
+
 @pytest.mark.parametrize("unit", ["celsius", "farenheit", "fahrenheit", None])
 def test_the_manifests_of_knatives_blog_work_with_the_shipped_service(unit: str | None) -> None:
     folder = shared_data("examples")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from beckon_runtime.process import listen
 from beckon_tools import NotSent, Ticket, app, flush_outbox
+from beckon_tools.command import find_tool
 from beckon_tools.errors import UsageError
 from beckon_tools.outbox import Outbox, find_outbox
-from beckon_tools.server import bind_socket
 from tests.patience import until
 from tests.tools.serving import call, configured, served
 from tests.tools.test_deferred_results import TICKETS, Broker, report, taken
@@ -66,7 +67,7 @@ async def ticket() -> Ticket:
 async def test_an_answer_arrives_once_though_the_broker_was_away_and_the_tool_was_killed(
     tmp_path: Path,
 ) -> None:
-    with bind_socket("127.0.0.1", 0) as free:
+    with listen("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     sink, broker = f"http://127.0.0.1:{port}", Broker()
     (tmp_path / "reports.py").write_text(REPORTS)
@@ -181,6 +182,13 @@ async def test_an_outbox_that_cannot_be_written_is_an_error_at_once(
     monkeypatch.setenv("BECKON_TOOLS_OUTBOX", missing)
     with pytest.raises(NotSent, match="takes no answer"):
         await (await ticket()).answer(42, sink=NOBODY)
+
+
+def test_a_tool_that_answers_at_once_opens_no_outbox(tmp_path: Path) -> None:
+    for declared, name in ((report, "late"), (find_tool("calculator", configured()), "at once")):
+        app(declared, configured(outbox=str(tmp_path / name)))
+
+    assert [found.name for found in tmp_path.iterdir()] == ["late"]
 
 
 async def test_without_an_outbox_there_is_nothing_to_flush(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_tools import tool
-from beckon_tools.replies import reply_event
+from beckon_tools.calls import reply_event
 from tests.agent.telemetry.collector import collector
 from tests.e2e.local_platform import clean_environment, port_range
 from tests.patience import PATIENCE
@@ -74,7 +74,10 @@ async def test_with_a_collector_the_call_is_a_span_of_its_trace(told: str) -> No
 
         spans = running.spans
         bodies = b"".join(running.bodies)
-    assert (good.status_code, bad.status_code) == (200, 400)
+    assert (good.status_code, bad.status_code) == (200, 200)
+    refused = from_http(bad.headers.raw, bad.content).json()
+    assert isinstance(refused, dict)
+    assert refused["error"]["reason"] == "invalid_arguments"
     assert [(span.service, span.name, span.kind, span.trace) for span in spans] == [
         ("shout", "process shout", "CONSUMER", TRACE)
     ] * 2

@@ -16,14 +16,13 @@ results, progress, late answers, and the two ways to serve. Settings, manifests 
 in their modules.
 """
 
+from beckon_tools.answers import Later, Media, Ticket
 from beckon_tools.app import app
 from beckon_tools.declaration import Hints, Tool, tool
-from beckon_tools.deferred_results import Later, Ticket
 from beckon_tools.errors import DeclarationError, NotSent, OutcomeUnknown, Retry, ToolError
 from beckon_tools.outbox import flush_outbox
 from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
 from beckon_tools.progress import Progress
-from beckon_tools.results import Media
 from beckon_tools.server import serve
 
 __all__ = [

@@ -19,16 +19,14 @@ from beckon_contract.cloudevents.events import CloudEvent, EventError, RawHeader
 from beckon_contract.failures import Reason
 from beckon_runtime.logs import about
 from beckon_runtime.problem import MEDIA_TYPE, Problem, for_dead_letter
-from beckon_tools.calls import IdempotentFault, run_call
+from beckon_tools.calls import IdempotentFault, failure_data, refusal_data, reply_event, run_call
 from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.duplicates import Busy, OnceOnly
 from beckon_tools.errors import Retry
 from beckon_tools.expiry import has_expired
 from beckon_tools.outbox import Outbox
 from beckon_tools.outcomes.ledger import CallKey, SharedOutcomes, Unavailable, open_ledger
-from beckon_tools.replies import failure_data, reply_event
 from beckon_tools.settings import Settings
-from beckon_tools.signature import InvalidArguments
 from beckon_tools.telemetry import CONTENT_TYPE, Metrics, trace_processing
 
 logger = logging.getLogger(__name__)
@@ -110,19 +108,17 @@ Find = Callable[[str, str], Awaitable[AnyTool | None]]
 class ToolApp:
     """One tool over HTTP, or all the tools of a `Find` function.
 
-    `POST /` takes the call event. 200: a reply event, failures and exceptions of the function included.
-    204: an event of another type, which a broad Trigger may send; it is not for this tool, and not to be
-    retried. 4xx: a bad request; brokers do not retry it. 503: the function has not run, or raised
-    `Retry`; 500: the function of an idempotent tool raised; brokers deliver both again.
+    `POST /` takes the call event. 200: a reply event, also for refused arguments, failures and exceptions of
+    the function. 204: an event of another type, which a broad Trigger may send; it is not for this tool, and
+    not to be retried. 4xx: no event, or one that is too large or came too slowly; brokers do not retry it.
+    503: the function has not run, or raised `Retry`; 500: the function of an idempotent tool raised; brokers
+    deliver both again.
     """
 
     def __init__(
         self, tool: AnyTool | Find, settings: Settings, collectors: Iterable[Collector] = ()
     ) -> None:
-        """Serve a tool, or the tools found by a function.
-
-        `collectors` are metrics beside those of calls.
-        """
+        """Serve a tool, or the tools found by a function. `collectors` are metrics beside those of calls."""
         self._find = _only_one(tool) if isinstance(tool, Tool) else tool
         self._settings = settings
         shared = _shared_outcomes(settings)
@@ -134,9 +130,7 @@ class ToolApp:
             running=settings.concurrency,
             shared=shared,
         )
-        self._outbox = Outbox(Path(settings.outbox)) if settings.outbox else None
-        if self._outbox is not None:
-            self._outbox.check_writable()
+        self._outbox = _open_outbox(tool, settings)
         self._metrics = Metrics(running=lambda: self._calls.running_calls, collectors=collectors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -209,7 +203,11 @@ class ToolApp:
 
         An expired call is not run: its reply is a failure. Raises `Refused` for a call without a reply.
         """
-        if _has_expired(call):
+        try:
+            expired = has_expired(call, datetime.now(UTC))
+        except EventError as error:
+            return refusal_data(tool, call, error)
+        if expired:
             logger.info("event %s had expired, and was not run", call.id)
             return failure_data(Reason.TIMEOUT, "the call had expired when it came; the tool did not run")
         try:
@@ -217,10 +215,6 @@ class ToolApp:
                 key,
                 lambda: self._metrics.time_run(run_call(tool, call, self._settings)),
             )
-        except InvalidArguments as error:
-            raise Refused(Problem(400, "invalid-arguments", "Invalid arguments", str(error))) from None
-        except EventError as error:
-            raise Refused(Problem(400, "invalid-event", "Invalid event", str(error))) from None
         except Busy:
             detail = f"{self._settings.concurrency} calls are running; come again"
             raise Refused(Problem(503, "busy", "Busy", detail), ("retry-after", "1")) from None
@@ -250,6 +244,18 @@ def app(tool: AnyTool, settings: Settings | None = None) -> ToolApp:
     that cannot be used.
     """
     return ToolApp(tool, settings or Settings.model_construct())
+
+
+def _open_outbox(tool: AnyTool | Find, settings: Settings) -> Outbox | None:
+    """Return the outbox of a tool that answers late, `None` for other tools.
+
+    Raises `UsageError` if its file cannot be written.
+    """
+    if not (settings.outbox and isinstance(tool, Tool) and tool.signature.ticket_parameter):
+        return None
+    outbox = Outbox(Path(settings.outbox))
+    outbox.check_writable()
+    return outbox
 
 
 def _shared_outcomes(settings: Settings) -> SharedOutcomes | None:
@@ -304,13 +310,6 @@ def _read_event(headers: RawHeaders, body: bytes) -> CloudEvent:
         return from_http(headers, body)
     except EventError as error:
         raise Refused(Problem(400, "invalid-event", "Not a CloudEvent", str(error))) from None
-
-
-def _has_expired(call: CloudEvent) -> bool:
-    try:
-        return has_expired(call, datetime.now(UTC))
-    except EventError as error:
-        raise Refused(Problem(400, "invalid-event", "Invalid event", str(error))) from None
 
 
 def _allow_only(method: str, *allowed: str) -> None:

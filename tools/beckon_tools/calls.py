@@ -1,4 +1,4 @@
-"""One run of a tool: the arguments read, the function run, its outcome as reply data.
+"""One run of a tool: the arguments read, the function run, its outcome as a reply event.
 
 Plain functions run beside the event loop, in one thread for each running call. They do not run in the
 loop's executor: it has only a few threads, so that calls would wait for each other, and at its end the
@@ -10,27 +10,29 @@ import inspect
 import logging
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import copy_context
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from opentelemetry import trace
 
-from beckon_contract.cloudevents.events import CloudEvent, EventError
-from beckon_contract.cloudevents.media_types import is_json
-from beckon_contract.failures import Reason
+from beckon_contract.cloudevents import extensions
+from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, EventError
+from beckon_contract.cloudevents.extensions import ACCEPTED, CAUSE, STATE, deliveries_attribute, is_json
+from beckon_contract.failures import Reason, failure
+from beckon_runtime.tracing import carried
+from beckon_tools.answers import NO_ANSWER_YET, NotJson, Ticket, reply_data
 from beckon_tools.declaration import AnyTool
-from beckon_tools.deferred_results import NO_ANSWER_YET, Ticket, reply_data
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.expiry import EXPIRY, seconds_left
 from beckon_tools.outcomes.ledger import CallKey
 from beckon_tools.outcomes.record import Recalled
 from beckon_tools.progress import Progress
-from beckon_tools.replies import failure_data, reply_event
-from beckon_tools.results import NotJson
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
 from beckon_tools.telemetry import mark_failed
@@ -85,28 +87,25 @@ class OutOfTime(Exception):
 
 
 class IdempotentFault(Exception):
-    """An exception in an idempotent tool; the message names it.
-
-    Another run of the function does no harm.
-    """
+    """An exception in an idempotent tool; the message names it. Another run of the function does no harm."""
 
 
 async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes:
     """Run the tool on a call and return the data of the reply.
 
-    An exception of the function is a result, too: the failure `tool_failed` with its type and message.
-    `NO_ANSWER_YET` is the data of a call that is answered later.
+    A refusal and an exception of the function are results, too: the failure `invalid_arguments`, or
+    `tool_failed` with the exception's type and message. `NO_ANSWER_YET` is the data of a call that is
+    answered later.
 
-    Raises `InvalidArguments` and `EventError` for a bad call, `Retry` if the function does, and
-    `IdempotentFault` for an exception in a tool with the hint `idempotent`.
+    Raises `Retry` if the function does, and `IdempotentFault` for an exception in a tool with the hint
+    `idempotent`.
     """
-    if not is_json(call.datacontenttype):
-        raise EventError(f"the arguments must be application/json, not {call.datacontenttype!r}")
-    arguments = tool.signature.read(call.data)
-    arguments.update(_given_arguments(tool, call, settings))
-    logger.info("running %s for event %s from %s", tool.name, call.id, call.source)
     try:
+        arguments = _read_arguments(tool, call, settings)
+        logger.info("running %s for event %s from %s", tool.name, call.id, call.source)
         data = await _run_outcome(tool, call, arguments)
+    except (InvalidArguments, EventError) as error:
+        return refusal_data(tool, call, error)
     except ToolError as error:
         message = shorten_message(str(error))
         logger.info("%s refused event %s: %s", tool.name, call.id, message)
@@ -122,7 +121,7 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
             Reason.TOOL_FAILED,
             f"the tool ran, but its result cannot be written as JSON: {shorten_message(str(error))}",
         )
-    except (Retry, InvalidArguments, EventError):
+    except Retry:
         raise
     except (Exception, SystemExit, asyncio.CancelledError) as error:
         return _fault_data(tool, call, error)
@@ -131,6 +130,30 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
         message = f"the tool ran, but its result of {len(data)} bytes is above the limit of {limit}"
         return failure_data(Reason.TOOL_FAILED, message)
     return data
+
+
+def _read_arguments(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, object]:
+    """Return the arguments of the function: those of the caller, and those that no caller sets.
+
+    Raises `InvalidArguments` and `EventError` for a bad call.
+    """
+    if not is_json(call.datacontenttype):
+        raise EventError(f"the arguments must be application/json, not {call.datacontenttype!r}")
+    arguments = tool.signature.read(call.data)
+    arguments.update(_given_arguments(tool, call, settings))
+    return arguments
+
+
+def refusal_data(tool: AnyTool, call: CloudEvent, error: Exception) -> bytes:
+    """Return the reply data for a call that the tool cannot run as it is, such as for bad arguments.
+
+    A reply and not an error status: a Broker may lose the status and its text (Knative's JetStream channel
+    and RabbitMQ Broker do), and then the caller waits until its deadline.
+    """
+    message = shorten_message(str(error))
+    logger.info("%s refused event %s: %s", tool.name, call.id, message)
+    mark_failed(trace.get_current_span(), type(error).__name__)
+    return failure_data(Reason.INVALID_ARGUMENTS, message)
 
 
 async def _run_outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]) -> bytes:
@@ -242,3 +265,45 @@ def _parse_time(written: str) -> datetime:
     if moment is None or moment.tzinfo is None:
         raise EventError(f"the attribute time {written!r} is no RFC 3339 time")
     return moment
+
+
+# Travel from the call to its reply: the trace (CloudEvents distributed tracing extension), and
+# the counters by which brokers and agents break loops.
+_CARRIED = ("traceparent", "tracestate", "knativebrokerttl", *extensions.CARRIED)
+
+
+def reply_event(
+    tool: AnyTool, call: CloudEvent, data: bytes, correlation: tuple[str, str], deliveries: int = 1
+) -> CloudEvent:
+    """Build the reply to a call after a number of deliveries.
+
+    `correlation` is the attribute to take from the call and the extension that returns its value; a call
+    without it is answered as well, for other listeners. With `NO_ANSWER_YET` for data the reply says that
+    the call is accepted.
+    """
+    taken, returned = correlation
+    attributes = call.attributes()
+    extensions: dict[str, AttributeValue] = {
+        name: call.extensions[name] for name in _CARRIED if name in call.extensions
+    }
+    extensions |= carried()  # the reply belongs to the span in which the call was processed
+    extensions |= deliveries_attribute(deliveries)
+    extensions[CAUSE] = call.id
+    if data == NO_ANSWER_YET:
+        extensions[STATE] = ACCEPTED
+    if taken in attributes:
+        extensions[returned] = attributes[taken]
+    return CloudEvent(
+        id=str(uuid.uuid4()),
+        source=tool.source,
+        type=tool.reply_type,
+        datacontenttype="application/json" if data else None,
+        time=datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        data=data or None,
+        extensions=extensions,
+    )
+
+
+def failure_data(reason: Reason, message: str) -> bytes:
+    """Return the reply data for a failure."""
+    return orjson.dumps(failure(reason, message))

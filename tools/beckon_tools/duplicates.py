@@ -63,10 +63,7 @@ class OnceOnly:
         return len(self._running)
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the runs in progress, at most `seconds`.
-
-        Runs whose caller has hung up are included.
-        """
+        """Wait for the runs in progress, at most `seconds`. Runs whose caller has hung up are included."""
         if self._running:
             await asyncio.wait(self._running.values(), timeout=seconds)
 

@@ -10,10 +10,7 @@ UsageError          the user of the command: one line on standard error, exit 2
 
 
 class ToolError(Exception):
-    """The call failed for good; the message is for the model.
-
-    The call is not retried.
-    """
+    """The call failed for good; the message is for the model. The call is not retried."""
 
 
 class OutcomeUnknown(ToolError):

@@ -29,10 +29,7 @@ def seconds_left(call: CloudEvent) -> float | None:
 
 
 def read_expiry(call: CloudEvent) -> datetime | None:
-    """Return the expiry time of the call, `None` for never.
-
-    Raises `EventError` as `has_expired` does.
-    """
+    """Return the expiry time of the call, `None` for never. Raises `EventError` as `has_expired` does."""
     written = call.extensions.get(EXPIRY)
     if written is None:
         return None

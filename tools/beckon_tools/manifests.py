@@ -12,17 +12,18 @@ from typing import Any
 import orjson
 import yaml
 
-from beckon_contract.catalogue.options import (
+from beckon_contract.catalogue.annotations import (
     DESTRUCTIVE,
     IDEMPOTENT,
     LOCAL_COMMAND,
+    PARAMETERS,
     READ_ONLY,
     REQUIRES_APPROVAL,
     TIMEOUT,
 )
-from beckon_contract.catalogue.parameter_sources import PARAMETERS
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
+from beckon_tools.outbox import OUTBOX
 from beckon_tools.shipped import DEFAULT_IMAGE
 
 Manifest = dict[str, Any]
@@ -46,6 +47,12 @@ _SERVICE_NOTE = """\
 What runs: reached from inside the cluster only, started by the first call,
 stopped when idle. With autoscaling.knative.dev/min-scale "1" the first call
 need not wait for a start."""
+_LATE_NOTE = """\
+What runs: reached from inside the cluster only. It works after it has taken a
+call, so there is a Pod at any time. The outbox has the answers that no Broker
+has acknowledged: it survives a restart of the container, but not its Pod. For
+that, put a PersistentVolumeClaim in its place."""
+_OUTBOX_FOLDER = "/outbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +103,21 @@ def trigger_manifest(tool: AnyTool, placement: Placement) -> Manifest:
 
 
 def service_manifest(tool: AnyTool, placement: Placement) -> Manifest:
-    """Return the Knative Service of the tool, with minimal rights."""
+    """Return the Knative Service of the tool, with minimal rights.
+
+    A tool that answers late has an outbox, and a Pod that does not end when it is idle.
+    """
+    late = tool.signature.ticket_parameter is not None
+    outbox = {
+        "env": [{"name": OUTBOX, "value": f"{_OUTBOX_FOLDER}/answers.db"}],
+        "volumeMounts": [{"name": "outbox", "mountPath": _OUTBOX_FOLDER}],
+    }
+    volumes = {"volumes": [{"name": "outbox", "emptyDir": {"sizeLimit": "1Gi"}}]}
     container = {
         "image": placement.image,
         "command": ["python", "-m", "beckon_tools"],
         "args": ["serve", placement.reference, "--host=0.0.0.0"],
+        **(outbox if late else {}),
         "ports": [{"containerPort": 8080}],
         "readinessProbe": {"httpGet": {"path": "/readyz"}},
         "livenessProbe": {"httpGet": {"path": "/healthz"}},
@@ -127,8 +144,8 @@ def service_manifest(tool: AnyTool, placement: Placement) -> Manifest:
         ),
         "spec": {
             "template": {
-                "metadata": {"annotations": {"autoscaling.knative.dev/min-scale": "0"}},
-                "spec": {"timeoutSeconds": 60, "containers": [container]},
+                "metadata": {"annotations": {"autoscaling.knative.dev/min-scale": "1" if late else "0"}},
+                "spec": {"timeoutSeconds": 60, "containers": [container], **(volumes if late else {})},
             }
         },
     }
@@ -140,10 +157,7 @@ def sink_binding(tool: AnyTool, placement: Placement) -> Manifest:
 
 
 def bind_to_broker(metadata: Manifest, subject: Manifest, broker: str) -> Manifest:
-    """Return the SinkBinding of a subject to a Broker of its namespace.
-
-    `subject` is a reference.
-    """
+    """Return the SinkBinding of a subject to a Broker of its namespace. `subject` is a reference."""
     reference = {"apiVersion": "eventing.knative.dev/v1", "kind": "Broker", "name": broker}
     return {
         "apiVersion": "sources.knative.dev/v1",
@@ -168,16 +182,15 @@ def write_manifests(tool: AnyTool, placement: Placement) -> dict[str, str]:
     writers = dict(_WRITERS)
     if placement.dead_letters:
         writers["trigger"] = (trigger_manifest, _DELIVERY_NOTE)
+    if tool.signature.ticket_parameter:
+        writers["service"] = (service_manifest, _LATE_NOTE)
     if tool.signature.ticket_parameter or tool.signature.progress_parameter:
         writers["sinkbinding"] = (sink_binding, _SINK_NOTE)
     return {name: _write_manifest(build(tool, placement), note) for name, (build, note) in writers.items()}
 
 
 def save_manifests(manifests: Mapping[str, str], folder: Path) -> None:
-    """Write each manifest to a file of the folder.
-
-    Raises `UsageError` if that fails.
-    """
+    """Write each manifest to a file of the folder. Raises `UsageError` if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in manifests.items():

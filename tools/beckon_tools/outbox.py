@@ -156,10 +156,7 @@ async def flush_outbox() -> bool:
 
 
 class _StoredAnswer(NamedTuple):
-    """One row: an event for a sink, "" for `K_SINK`.
-
-    Times are in seconds since 1970.
-    """
+    """One row: an event for a sink, "" for `K_SINK`. Times are in seconds since 1970."""
 
     id: str
     sink: str
@@ -225,10 +222,7 @@ class Outbox:
             await asyncio.sleep(max(pause, 0.05))
 
     def start_background(self) -> "asyncio.Task[None]":
-        """Start `run` in the background of this event loop, once.
-
-        It ends with the loop.
-        """
+        """Start `run` in the background of this event loop, once. It ends with the loop."""
         tasks = _running.setdefault(asyncio.get_running_loop(), {})
         task = tasks.get(self.path)
         if task is None or task.done():
@@ -275,10 +269,7 @@ class Outbox:
         return refusal
 
     async def _write_attempt(self, statement: str, *values: object) -> None:
-        """Store the outcome of an attempt.
-
-        If that fails, the answer is sent again later.
-        """
+        """Store the outcome of an attempt. If that fails, the answer is sent again later."""
         with suppress(sqlite3.Error, OSError):
             await asyncio.to_thread(self._execute_statement, statement, *values)
 

@@ -78,10 +78,7 @@ def report_event(reply: CloudEvent, call_type: str, token: AttributeValue | None
 
 
 def report_data(done: float, total: float | None, message: str) -> bytes:
-    """Return the JSON data of a report.
-
-    The message is cut to 500 characters.
-    """
+    """Return the JSON data of a report. The message is cut to 500 characters."""
     data: dict[str, object] = {"progress": done}
     if total is not None:
         data["total"] = total

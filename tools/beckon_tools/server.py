@@ -2,14 +2,10 @@
 
 import logging
 import os
-import signal
-import socket
-from types import FrameType
-
-import uvicorn
 
 from beckon_runtime import tracing
-from beckon_runtime.asgi import server_config
+from beckon_runtime.asgi import DrainingServer, server_config
+from beckon_runtime.process import CannotListen, listen
 from beckon_tools.app import Application, app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
@@ -19,10 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 def serve(tool: AnyTool, host: str = "127.0.0.1", port: int = 8080) -> None:
-    """Serve a tool until SIGTERM or SIGINT.
-
-    Raises `UsageError` if the port is not available.
-    """
+    """Serve a tool until SIGTERM or SIGINT. Raises `UsageError` if the port is not available."""
     run_tool(tool, Settings.model_construct(host=host, port=port))
 
 
@@ -43,27 +36,22 @@ def run_app(asgi_app: Application, service: str, settings: Settings, *, redacted
         stop_tracing = tracing.start(service, os.environ, redacted=redacted)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    listener = bind_socket(settings.host, settings.port)
+    try:
+        listener = listen(settings.host, settings.port, "choose another with --port")
+    except CannotListen as error:
+        raise UsageError(str(error)) from None
     address, port = listener.getsockname()[:2]
     logger.info("serving %s at http://%s:%s", service, address, port)
     running = make_server(asgi_app, settings)
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        running.should_exit = True
-
-    # uvicorn raises the signal again once it has stopped: without these, a graceful stop would
-    # end as a death by signal.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
     with listener:
         running.run(sockets=[listener])
     stop_tracing()
     logger.info("stopped")
 
 
-def make_server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
+def make_server(asgi_app: Application, settings: Settings) -> DrainingServer:
     """Return the server of an application, not yet running."""
-    return uvicorn.Server(
+    return DrainingServer(
         server_config(
             asgi_app,
             settings.origin_policy(settings.host),
@@ -71,13 +59,3 @@ def make_server(asgi_app: Application, settings: Settings) -> uvicorn.Server:
             closing_seconds=settings.drain_seconds,
         )
     )
-
-
-def bind_socket(host: str, port: int) -> socket.socket:
-    """Bind and listen; raise `UsageError` with a one-line message."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=4096)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another with --port") from None

@@ -20,11 +20,10 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchema
 from typing_extensions import Doc
 
 from beckon_contract.jsontext import NotJsonError, dumps, loads
-from beckon_tools.deferred_results import Ticket
+from beckon_tools.answers import Media, Ticket
 from beckon_tools.errors import DeclarationError
 from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
 from beckon_tools.progress import Progress
-from beckon_tools.results import Media
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +183,7 @@ class Signature:
         return {name.removeprefix(_PREFIX): getattr(values, name) for name in type(values).model_fields}
 
     def _describe_problem(self, error: Mapping[str, Any]) -> str:
-        """Return an argument error for the model, with the cure.
-
-        The model may then try again.
-        """
+        """Return an argument error for the model, with the cure. The model may then try again."""
         where = ".".join(str(part) for part in error["loc"]) or "arguments"
         if error["type"] in ("value_error", "assertion_error"):  # a validator's own words
             return f"{where}: {error['ctx']['error']}"
@@ -245,10 +241,7 @@ def _type_hints(function: Callable[..., object]) -> dict[str, object]:
 
 
 def _special_type(annotation: object) -> type | None:
-    """Return the special type of a parameter, or `None`.
-
-    A special parameter is not set by callers.
-    """
+    """Return the special type of a parameter, or `None`. A special parameter is not set by callers."""
     if get_origin(annotation) is Annotated:
         return _special_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
@@ -276,10 +269,7 @@ def _build_signature(function: Callable[..., object], fields: dict[str, Any]) ->
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """JSON Schema without generated titles.
-
-    A default that is not JSON is an error.
-    """
+    """JSON Schema without generated titles. A default that is not JSON is an error."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         return False

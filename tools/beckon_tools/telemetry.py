@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.failures import Reason
 from beckon_runtime.tracing import MEMBERS, continued
-from beckon_tools.deferred_results import NO_ANSWER_YET
+from beckon_tools.answers import NO_ANSWER_YET
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -115,10 +115,7 @@ def trace_processing(call: CloudEvent) -> Iterator[Span]:
 
 @contextmanager
 def trace_request(method: str, url: str) -> Iterator[Span]:
-    """Trace a request to an API, without its path and query.
-
-    Those hold arguments and credentials.
-    """
+    """Trace a request to an API, without its path and query. Those hold arguments and credentials."""
     address = urlsplit(url)
     attributes: dict[str, str | int] = {
         "http.request.method": method,

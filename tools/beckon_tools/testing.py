@@ -143,8 +143,7 @@ def _to_answer(response: httpx.Response) -> Answer:
         return Answer(response.status_code)
     problem = response.json()
     reason = problem["type"].removeprefix(TYPE_BASE)
-    reply = "invalid_arguments" if reason == "invalid-arguments" else reason
-    return Answer(response.status_code, reason=reply, message=problem["detail"])
+    return Answer(response.status_code, reason=reason, message=problem["detail"])
 
 
 def _read_reply(event: CloudEvent) -> Answer:

@@ -4,14 +4,229 @@ Each redirect is checked, too.
 """
 
 import asyncio
+import socket
+import ssl
 import zlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import quote
 
+import httpcore2
 import httpx2
 
-from beckon_adapter.egress.hosts import AllowedHosts, Credentials, NoCredential, NotAllowed, Sealed
+from beckon_adapter.egress.hosts import (
+    HOSTS_SETTING,
+    AllowedHost,
+    AllowedHosts,
+    Credentials,
+    NoCredential,
+    NotAllowed,
+    Sealed,
+)
 from beckon_adapter.request import HttpRequest
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+# No API is served there, but clouds give credentials to machines; 0.0.0.0 is this machine.
+# No setting opens them. 168.63.129.16 is Azure's, 100.100.100.200 Alibaba's, 192.0.0.192 Oracle's.
+_NEVER: tuple[Network, ...] = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "100.100.100.200/32",
+        "168.63.129.16/32",
+        "169.254.0.0/16",
+        "192.0.0.192/32",
+        "224.0.0.0/4",
+        "255.255.255.255/32",
+        "::/128",
+        "fd00:ec2::/32",
+        "fd20:ce::254/128",
+        "fe80::/10",
+        "fec0::/10",
+        "ff00::/8",
+    )
+)
+# What ipaddress of some versions of Python takes for global (IANA's special-purpose registries).
+_SPECIAL: tuple[Network, ...] = tuple(
+    ip_network(text)
+    for text in (
+        "100.64.0.0/10",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "240.0.0.0/4",
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "3fff::/20",
+    )
+)
+_UNICAST = IPv6Network("2000::/3")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_COMPATIBLE = IPv6Network("::/96")
+_ISATAP = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
+
+
+def refusal_reason(text: str, *, private: bool) -> str | None:
+    """Return the reason to refuse an address, `None` if it is allowed.
+
+    `private` allows private networks and this machine, but never link-local addresses and those at which
+    clouds hand out credentials.
+    """
+    address = ip_address(text)
+    for form in _embedded_addresses(address):
+        if _within_networks(form, _NEVER):
+            return f"{address} is link-local, or an address of a cloud's metadata"
+    if private or _is_public(address):
+        return None
+    return f"{address} is not on the public internet"
+
+
+def _is_public(address: Address) -> bool:
+    """Return True if an address is on the public internet.
+
+    The IPv4 addresses embedded in it must be public as well; for a mapped or NAT64 address only those
+    count.
+    """
+    if isinstance(address, IPv4Address):
+        return address.is_global and not _within_networks(address, _SPECIAL)
+    if address.ipv4_mapped is not None or address in _NAT64:
+        # The kernel, or a gateway of the network, goes to the IPv4 address within: that is what counts.
+        return all(_is_public(form) for form in _embedded_addresses(address) if form != address)
+    if address not in _UNICAST or not address.is_global or _within_networks(address, _SPECIAL):
+        return False
+    return all(_is_public(form) for form in _embedded_addresses(address) if form != address)
+
+
+def _embedded_addresses(address: Address) -> Iterator[Address]:
+    """Yield an address and the IPv4 addresses embedded in it. Those are mapped, translated or tunnelled."""
+    yield address
+    if isinstance(address, IPv4Address):
+        return
+    if address.ipv4_mapped is not None:
+        yield address.ipv4_mapped
+    if address.sixtofour is not None:
+        yield address.sixtofour
+    if address.teredo is not None:
+        yield from address.teredo
+    packed = address.packed
+    if address in _NAT64 or (address in _COMPATIBLE and int(address) > 1) or packed[8:12] in _ISATAP:
+        yield IPv4Address(packed[12:])
+
+
+def _within_networks(address: Address, networks: tuple[Network, ...]) -> bool:
+    return any(address.version == network.version and address in network for network in networks)
+
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the IP addresses of a name; raises `OSError` where it has none."""
+
+_Option = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+
+
+async def resolve_host(name: str, port: int) -> Sequence[str]:
+    """Ask the system's resolver."""
+    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class CheckedNetwork(httpcore2.AsyncNetworkBackend):
+    """Connects to allowed hosts at allowed addresses; everything else is `NotAllowed`."""
+
+    def __init__(self, allowed: AllowedHosts, resolver: Resolve = resolve_host) -> None:
+        self._allowed = allowed
+        self._resolve = resolver
+        self._sockets = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[_Option] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to the first answering address; raise `NotAllowed`.
+
+        The addresses of the host are tried in order.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                places = await self._resolve_places(host, port)
+                return await self._connect_first(places, local_address, socket_options)
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout from None
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[_Option] | None = None
+    ) -> httpcore2.AsyncNetworkStream:
+        """Refuse: no API is behind a socket of this machine."""
+        raise NotAllowed("the HTTP adapter connects to no Unix sockets")
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep."""
+        await asyncio.sleep(seconds)
+
+    async def _resolve_places(self, host: str, port: int) -> list[tuple[str, int]]:
+        """Return the addresses and ports of a host.
+
+        Resolved addresses are checked; an owner's `connect` address is used as it is.
+        """
+        entry = next(self._allowed.reached_at(host, port), None)
+        if entry is None:
+            raise NotAllowed(f"the HTTP adapter may not call {host}:{port} ({HOSTS_SETTING})")
+        if entry.connect:
+            address, _, number = entry.connect.rpartition(":")
+            return [(address.strip("[]"), int(number))]
+        try:
+            addresses = await self._resolve(host, port)
+        except OSError as error:
+            raise httpcore2.ConnectError(f"{host} has no address: {error.strerror}") from None
+        _refuse_forbidden(host, entry, addresses)
+        return [(address, port) for address in addresses]
+
+    async def _connect_first(
+        self, places: list[tuple[str, int]], local_address: str | None, options: Iterable[_Option] | None
+    ) -> httpcore2.AsyncNetworkStream:
+        trouble: httpcore2.ConnectError | None = None
+        for address, port in places:
+            try:
+                return await self._sockets.connect_tcp(address, port, None, local_address, options)
+            except httpcore2.ConnectError as error:
+                trouble = error
+        raise trouble or httpcore2.ConnectError("the name has no address")
+
+
+def _refuse_forbidden(host: str, entry: AllowedHost, addresses: Sequence[str]) -> None:
+    """Refuse a host with any forbidden address. It cannot be predicted which of its addresses comes next."""
+    for address in addresses:
+        if why := refusal_reason(address, private=entry.private):
+            cure = f"; if it should be, write private: true beside it ({HOSTS_SETTING})"
+            cure = "" if entry.private else cure
+            raise NotAllowed(f"the HTTP adapter may not call {host}: {why}{cure}")
+
+
+class CheckedTransport(httpx2.AsyncHTTPTransport):
+    """The transport of httpx2 over a `CheckedNetwork`, without a proxy.
+
+    Without `tls` it trusts the certificates that the system trusts, or those in `SSL_CERT_FILE`.
+    """
+
+    def __init__(self, network: CheckedNetwork, connections: int, tls: ssl.SSLContext | None = None) -> None:
+        context = tls or httpx2.create_ssl_context()
+        super().__init__(verify=context, trust_env=False)
+        # httpx2 hands no network backend on to the pool that it makes, so the pool is made here.
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=context,
+            max_connections=connections,
+            max_keepalive_connections=connections,
+            keepalive_expiry=30.0,
+            network_backend=network,
+        )
+
 
 _HOPS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -21,10 +236,7 @@ _EITHER_HEADER = 32 + zlib.MAX_WBITS  # of gzip or of zlib
 
 
 class Unreachable(Exception):
-    """The API gave no answer.
-
-    `sent` is True if the API may have received the request.
-    """
+    """The API gave no answer. `sent` is True if the API may have received the request."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)

@@ -16,6 +16,7 @@ import httpx2
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from beckon_adapter.templates import is_token
+from beckon_runtime.logs import point_to_log
 
 HOSTS_SETTING = "BECKON_ADAPTER_ALLOWED_HOSTS"
 
@@ -123,10 +124,7 @@ _LARGEST = 65_536  # bytes of a file
 
 
 class NoCredential(Exception):
-    """The credential of a rule is not available.
-
-    The message says who must do what.
-    """
+    """The credential of a rule is not available. The message says who must do what."""
 
 
 class Credential(BaseModel):
@@ -170,10 +168,7 @@ class Sealed:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def hide(self, content: bytes) -> bytes:
-        """Return an API's answer without the secrets.
-
-        They are replaced as they are and percent-encoded.
-        """
+        """Return an API's answer without the secrets. They are replaced as they are and percent-encoded."""
         for secret in self.secrets:
             for form in {secret, quote(secret, safe="")}:
                 content = content.replace(form.encode(), _HIDDEN.encode())
@@ -229,9 +224,8 @@ def _read_secret(entry: Credential) -> str:
         logger.warning("the credential %s cannot be read: %s", entry.name, _error_text(entry, error))
         content = ""
     if not content or not content.isprintable():
-        raise NoCredential(
-            f"the credential {entry.name!r} is not there; the log of the HTTP adapter says why"
-        )
+        where = point_to_log("adapter", f"the credential {entry.name}")
+        raise NoCredential(f"the credential {entry.name!r} is not there; {where}")
     return content
 
 

@@ -33,11 +33,11 @@ from beckon_adapter.egress.client import EgressClient, TooLarge, Unreachable
 from beckon_adapter.egress.hosts import Credentials, NoCredential, NotAllowed
 from beckon_adapter.mcp.command_server import CommandServer
 from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
-from beckon_adapter.mcp.rule import SETTING, McpRule, NamedServer
+from beckon_adapter.rule import SETTING, McpRule, NamedServer
 from beckon_contract.jsontext import dumps, loads
 from beckon_contract.schema.parameters import parameters_changed
+from beckon_tools.answers import Media
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
-from beckon_tools.results import Media
 
 logger = logging.getLogger(__name__)
 
@@ -217,13 +217,13 @@ class McpCaller:
         """
         return self._agreement.expect_tool(rule.server, rule.tool, parameters)
 
-    async def keep_running(self, name: str, ready: Callable[[], None]) -> None:
+    async def keep_running(self, name: str, note: Callable[[str], None]) -> None:
         """Keep a named command running until cancelled, even without calls.
 
-        Calls `ready` after each start.
+        Calls `note` after each start: with "", or the reason why it failed.
         """
         server = self._servers[name, None] = self._make_command(self._named[name], None)
-        await server.keep_running(ready)
+        await server.keep_running(note)
 
     async def call_tool(self, rule: McpRule, arguments: Mapping[str, object], call: Call) -> object:
         """Return the result of a call by a rule.

@@ -24,7 +24,7 @@ from beckon_adapter.mcp.http_server import (
     is_lost,
     read_tool_list,
 )
-from beckon_adapter.mcp.rule import NamedServer
+from beckon_adapter.rule import NamedServer
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +33,7 @@ logger = logging.getLogger(__name__)
 async def watch_transport(
     transport: Transport, name: str, ended: Callable[[], None]
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Yield the streams of a connection; call `ended` at its end.
-
-    That is the end of the server's stream.
-    """
+    """Yield the streams of a connection; call `ended` at its end. That is the end of the server's stream."""
     async with transport as (read, write):
         yield _Reading(read, name, ended), write
 
@@ -96,10 +93,7 @@ _HIDDEN = "[hidden]"
 
 @contextlib.asynccontextmanager
 async def log_stderr(name: str, secrets: Sequence[str] = ()) -> AsyncIterator[TextIO]:
-    """Yield a file; its lines are logged under the server's name.
-
-    The secrets of the server are hidden.
-    """
+    """Yield a file; its lines are logged under the server's name. The secrets of the server are hidden."""
     reading, writing = os.pipe()
     stream = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -208,21 +202,22 @@ class CommandServer:
             async with asyncio.timeout(LISTING_SECONDS):
                 return await read_tool_list(run.client.result())
 
-    async def keep_running(self, ready: Callable[[], None]) -> None:
+    async def keep_running(self, note: Callable[[str], None]) -> None:
         """Keep the command running until cancelled.
 
-        Calls `ready` after each start. The pause before the next start doubles with each failed one, up
-        to `_LONGEST_PAUSE`.
+        Calls `note` after each start: with "", or the reason why it failed. The pause before the next start
+        doubles with each failed one, up to `_LONGEST_PAUSE`.
         """
         pause = _FIRST_PAUSE
         while True:
             try:
                 with convert_errors(lambda: False):
                     run = await self._ensure_started()
-            except Unreachable:
+            except Unreachable as error:
+                note(f"the MCP server {self._name} {error}")
                 pause = min(pause * 2, _LONGEST_PAUSE)
             else:
-                ready()
+                note("")
                 pause = _FIRST_PAUSE
                 await run.over.wait()
             await asyncio.sleep(pause)
@@ -296,10 +291,7 @@ class CommandServer:
         return Client(transport, cache=None, message_handler=take_message)
 
     async def _look_after(self, run: "_Run") -> None:
-        """End a process if it no longer answers.
-
-        The next call then starts another one.
-        """
+        """End a process if it no longer answers. The next call then starts another one."""
         try:
             async with asyncio.timeout(_SIGN_OF_LIFE_SECONDS):
                 await run.client.result().list_tools()

@@ -17,10 +17,7 @@ from beckon_contract.resources.tools import ToolSelector
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The agent of the service's own settings.
-
-    Other Agents take from it the values they leave out.
-    """
+    """The agent of the service's own settings. Other Agents take from it the values they leave out."""
 
     agent: Agent
     model: ModelSpec
@@ -207,10 +204,7 @@ class Agents:
         self.take_resource(from_object(document))
 
     def take_resource(self, resource: Resource) -> None:
-        """Add or replace an Agent.
-
-        With the same uid and generation, only its status is replaced.
-        """
+        """Add or replace an Agent. With the same uid and generation, only its status is replaced."""
         place = resource.namespace, resource.name
         entry = self._entries.get(place)
         if entry is not None and (entry.uid, entry.generation) == (resource.uid, resource.generation):

@@ -20,8 +20,8 @@ from beckon_contract.knative.addresses import with_readiness
 from beckon_contract.kubernetes_objects import Resource
 from beckon_contract.resources.agent_resource import is_agent
 from beckon_contract.resources.tools import ToolSelector
-from beckon_sources.folder_watch import Follower
-from beckon_sources.folders import ManifestFolders
+from beckon_runtime.logs import point_to_log
+from beckon_sources.folders import Follower, ManifestFolders
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +50,7 @@ class FolderSource:
 
     @property
     def resources(self) -> Sequence[Resource]:
-        """All objects in the manifests as of the last change.
-
-        A later object replaces an earlier one.
-        """
+        """All objects in the manifests as of the last change. A later object replaces an earlier one."""
         return self._resources
 
     def follow(self, changed: Callable[[], None]) -> None:
@@ -61,10 +58,7 @@ class FolderSource:
         self._followed.append(changed)
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return the explanation of an EventType.
-
-        It is computed from the manifests as of the last change.
-        """
+        """Return the explanation of an EventType. It is computed from the manifests as of the last change."""
         if self._judge is None:
             self._judge = Judge(self._current, self._resources, self._caller)
         return self._judge.explain(namespace, event_type)
@@ -108,10 +102,7 @@ class ChosenTools:
         return self._current
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return the explanation of an EventType of the agent's namespace.
-
-        `None` for any other namespace.
-        """
+        """Return the explanation of an EventType of the agent's namespace. `None` for any other namespace."""
         return self._source.explain(namespace, event_type) if namespace == self._namespace else None
 
     def _choose_tools(self, whole: Catalogue) -> Catalogue:
@@ -229,4 +220,5 @@ class FolderAgents:
 
 
 def _place_name(place: Place) -> str:
-    return f"`beckon check` or the log says what to do with the Agent {place[0]}/{place[1]}"
+    name = f"the Agent {place[0]}/{place[1]}"
+    return f"`beckon check FOLDER` says what to do with {name}; {point_to_log('agent', name)}"

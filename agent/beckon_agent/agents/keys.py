@@ -89,10 +89,7 @@ class KeyRing:
         self._wake = asyncio.Event()
 
     def find_key(self, wanted: SecretEntry) -> Key | NoModel | None:
-        """Return the last result for a key.
-
-        `None` if there is none yet; the key is then read soon.
-        """
+        """Return the last result for a key. `None` if there is none yet; the key is then read soon."""
         found = self._known.get(wanted)
         if found is None:
             self.read_soon()
@@ -107,7 +104,7 @@ class KeyRing:
         while True:
             self._wake.clear()
             await self._read_all()
-            # Not at once after the last time, however often somebody asks.
+            # Not at once after the last time, however many callers wait.
             await asyncio.sleep(min(_SOON, self._period))
             pause = self._period * random.uniform(*_JITTER)  # noqa: S311  # jitter is no secret
             try:
@@ -126,7 +123,7 @@ class KeyRing:
                 logger.exception("reading the %s failed", one)
                 continue
             if found is None and one not in self._known:
-                self._wake.set()  # somebody waits for it
+                self._wake.set()  # a caller waits for it
             elif found is not None and found != self._known.get(one):
                 self._known[one] = found
                 self._changed(one)
@@ -155,10 +152,7 @@ _MAX_BYTES = 1024 * 1024  # of a Secret, in Kubernetes
 
 
 class SecretFiles:
-    """Reads the entry `KEY` of the Secret `NAME` from `FOLDER/NAME/KEY`.
-
-    All namespaces share the folder.
-    """
+    """Reads the entry `KEY` of the Secret `NAME` from `FOLDER/NAME/KEY`. All namespaces share the folder."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder

@@ -20,7 +20,7 @@ from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, is_differe
 from beckon_agent.agents.kubernetes_tools import AnsweringReporter, ToolStore
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_contract.resources import agent_resource, tool_resource
+from beckon_contract.resources import agent_resource, tools
 from beckon_contract.resources.tools import Tool
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection as Objects
@@ -101,10 +101,7 @@ class StatusKeeper:
             logger.exception("the status of Agent %s/%s cannot be written", *place)
 
     def _log_refusal(self, place: Place, error: Refused) -> None:
-        """Log each refusal of a status once.
-
-        A 404 is ignored: the Agent is gone.
-        """
+        """Log each refusal of a status once. A 404 is ignored: the Agent is gone."""
         if error.status == 404 or str(error) in self._refused:
             return
         self._refused.add(str(error))
@@ -124,10 +121,7 @@ class Secrets:
         self._server = server
 
     async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
-        """Return the entries of a key's Secret.
-
-        Raises `NoSecret`, or `NoAnswer` if it may work later.
-        """
+        """Return the entries of a key's Secret. Raises `NoSecret`, or `NoAnswer` if it may work later."""
         try:
             found = await self._server.get(object_path("v1", "secrets", wanted.namespace, wanted.secret.name))
             return {key: b64decode(text) for key, text in (found.get("data") or {}).items()}
@@ -195,13 +189,13 @@ class Cluster:
         self._reflectors = [
             Reflector(
                 server,
-                Objects(tool_resource.API_VERSION, plural, namespace),
+                Objects(tools.API_VERSION, plural, namespace),
                 sink,
                 self._contact,
                 required=namespace in (None, own.agent.namespace),
             )
             for namespace in scopes
-            for plural, sink in ((tool_resource.PLURAL, self._tools), (agent_resource.PLURAL, self._agents))
+            for plural, sink in ((tools.PLURAL, self._tools), (agent_resource.PLURAL, self._agents))
         ]
 
     @property
@@ -235,10 +229,7 @@ class Cluster:
         self._answering.call_ended(tool, outcome)
 
     async def watch(self) -> None:
-        """Follow the API server until cancelled.
-
-        While it cannot be reached, the last known state applies.
-        """
+        """Follow the API server until cancelled. While it cannot be reached, the last known state applies."""
         self._probes.follow_models()
         async with asyncio.TaskGroup() as tasks:
             for reflector in self._reflectors:
@@ -254,10 +245,7 @@ class Cluster:
 
     @property
     def is_connected(self) -> bool:
-        """True if Tools and Agents are being followed now.
-
-        If not, the last known ones apply.
-        """
+        """True if Tools and Agents are being followed now. If not, the last known ones apply."""
         return self._contact.connected
 
     @property
@@ -270,11 +258,11 @@ class Cluster:
         await self._keeper.write_until_cancelled()
 
     async def _write_status(self, place: Place, status: Mapping[str, Any]) -> Document:
-        path = object_path(tool_resource.API_VERSION, agent_resource.PLURAL, *place)
+        path = object_path(tools.API_VERSION, agent_resource.PLURAL, *place)
         return await self._server.patch(f"{path}/status", {"status": status})
 
     async def _patch_tool(self, place: Place, change: Document) -> Document:
-        path = object_path(tool_resource.API_VERSION, tool_resource.PLURAL, *place)
+        path = object_path(tools.API_VERSION, tools.PLURAL, *place)
         return await self._server.patch(path, change)
 
     def _to_status(self, entry: AgentEntry) -> dict[str, Any]:

@@ -113,10 +113,7 @@ async def read_verdict(client: ModelClient, name: str) -> Verdict:
 
 
 def _is_listed(name: str, names: Sequence[str]) -> bool:
-    """Return True if a list has a model.
-
-    Some servers add a tag (`NAME:TAG`) or a folder (`FOLDER/NAME`).
-    """
+    """Return True if a list has a model. Some servers add a tag (`NAME:TAG`) or a folder (`FOLDER/NAME`)."""
     return any(one == name or one.startswith(f"{name}:") or one.endswith(f"/{name}") for one in names)
 
 
@@ -164,10 +161,7 @@ def status_of(entry: AgentEntry, own: Own, verdict: Verdict) -> dict[str, Any]:
 
 
 def is_different(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Return True if a status has to be written.
-
-    Changed times of its conditions do not count.
-    """
+    """Return True if a status has to be written. Changed times of its conditions do not count."""
     return _without_times(wanted) != _without_times(found)
 
 
@@ -190,7 +184,7 @@ def _to_conditions(entry: AgentEntry, verdict: Verdict) -> Sequence[Condition]:
 
 def _key_cure(written: AgentResource | None) -> str:
     if written is None or written.model.base_url is None:
-        return "the key is the agent service's own; whoever runs it has to change it"
+        return "the key is the agent service's own; its operator has to change it"
     if written.model.api_key is None:
         return "put the key into a Secret and name it in spec.model.apiKeySecret"
     return f"put a valid key into the Secret {written.model.api_key.name}"

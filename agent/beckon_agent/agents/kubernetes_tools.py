@@ -20,10 +20,17 @@ from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, r
 from beckon_agent.tools.select import Among, Chooser, FittingTools
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.failures import Reason
+from beckon_contract.knative.routes import read_routes
 from beckon_contract.kubernetes_objects import Condition, Resource, condition, from_object
-from beckon_contract.resources.call_routes import read_routes
-from beckon_contract.resources.tool_resource import ANSWERING, CONDITIONS, read_tool
-from beckon_contract.resources.tools import Refusal, Tool, ToolSelector, declare
+from beckon_contract.resources.tools import (
+    ANSWERING,
+    CONDITIONS,
+    Refusal,
+    Tool,
+    ToolSelector,
+    declare,
+    read_tool,
+)
 from beckon_contract.schema.arguments import Validator
 from beckon_sources.api_types import Document, Refused, Unreachable
 
@@ -170,10 +177,7 @@ def explain_tool(tool: Resource) -> Explanation:
 
 
 def _read_routes(tool: Resource) -> list[CallRoute]:
-    """Return the Triggers of a tool.
-
-    Only their names if an older operator wrote the Tool.
-    """
+    """Return the Triggers of a tool. Only their names if an older operator wrote the Tool."""
     found = [
         CallRoute(
             one.trigger,
@@ -197,10 +201,7 @@ def _read_text(values: Mapping[str, object], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ToolRecord:
-    """A Tool resource, read as a tool or as a refusal.
-
-    `name` is the name the model sees.
-    """
+    """A Tool resource, read as a tool or as a refusal. `name` is the name the model sees."""
 
     name: str
     resource: str
@@ -255,10 +256,7 @@ class AgentTools:
 
 @dataclass(slots=True)
 class _Shelf:
-    """The Tools of one namespace, and its agents' catalogues.
-
-    Tools are by the names of their resources.
-    """
+    """The Tools of one namespace, and its agents' catalogues. Tools are by the names of their resources."""
 
     entries: dict[str, _ToolRecord] = field(default_factory=dict)
     views: WeakSet[AgentTools] = field(default_factory=WeakSet)
@@ -344,10 +342,7 @@ def _read_tool(resource: Resource, version: str) -> _ToolRecord:
 
 
 def _check_tool(tool: Tool | Refusal) -> Tool | Refusal:
-    """Refuse a tool with an unusable declaration or schema.
-
-    It would make every request with it fail.
-    """
+    """Refuse a tool with an unusable declaration or schema. It would make every request with it fail."""
     if isinstance(tool, Tool):
         try:
             declare(tool)
@@ -362,10 +357,7 @@ def _check_tool(tool: Tool | Refusal) -> Tool | Refusal:
 
 
 def _to_catalogue(entries: list[_ToolRecord]) -> Catalogue:
-    """Return the catalogue of ordered entries.
-
-    Of two with one name, the first is offered.
-    """
+    """Return the catalogue of ordered entries. Of two with one name, the first is offered."""
     tools: dict[str, Tool] = {}
     refusals: list[Refusal] = []
     for entry in entries:

@@ -21,10 +21,7 @@ _GRACE = 5.0  # seconds; a request may have found an agent whose run has not beg
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A model, its server, its dialect and its key.
-
-    An empty `name` is the server's first model.
-    """
+    """A model, its server, its dialect and its key. An empty `name` is the server's first model."""
 
     base_url: str
     name: str

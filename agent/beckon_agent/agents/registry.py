@@ -44,10 +44,7 @@ class AgentRegistry(Protocol):
 
     @property
     def complete(self) -> bool:
-        """True if all agents and tools were read once.
-
-        Before that, an unknown agent may exist.
-        """
+        """True if all agents and tools were read once. Before that, an unknown agent may exist."""
         ...
 
     @property
@@ -74,10 +71,7 @@ class AgentRegistry(Protocol):
 
 
 class SingleAgent:
-    """The registry without a cluster: one agent from the settings.
-
-    `watch` keeps its tools up to date.
-    """
+    """The registry without a cluster: one agent from the settings. `watch` keeps its tools up to date."""
 
     complete = True
 

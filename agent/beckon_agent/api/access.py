@@ -14,7 +14,7 @@ from beckon_agent.api.http.errors import refuse_request
 from beckon_agent.api.late_replies import PATH as LATE_REPLIES
 from beckon_agent.api.page import is_page
 from beckon_agent.auth.authentication import Authenticator
-from beckon_agent.auth.errors import KeysUnavailable, NotLetIn
+from beckon_agent.auth.options import KeysUnavailable, NotLetIn
 from beckon_agent.core.context import EVENTS, UNAUTHENTICATED, Principal, acting_as
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"

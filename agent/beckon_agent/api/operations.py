@@ -1,5 +1,12 @@
-"""The routes for operators: `/healthz`, `/readyz`, `/metrics`."""
+"""The routes for operators: `/healthz`, `/readyz`, `/metrics`, and the write check behind `/readyz`.
 
+The check makes a real write to the store, with a time limit. Its result is reused for a moment.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
 from collections.abc import Callable
 from typing import Literal, NotRequired
 
@@ -13,8 +20,55 @@ from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import Answers, JsonResponse, describe_answer, describe_operation
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.service import Service
-from beckon_agent.store.health import StoreHealth
+from beckon_agent.store.base import Counters, StoreUnavailable
+from beckon_runtime.logs import point_to_log
 from beckon_runtime.problem import Problem
+
+logger = logging.getLogger(__name__)
+
+_FRESH = 2.0  # seconds for which an answer is good, and is given again
+_PATIENCE = 2.0  # seconds; a probe of Kubernetes waits for three
+_PLACE_SECONDS = 60.0  # what is written goes with the next write, or with a purge
+
+
+class StoreHealth:
+    """Tries a write of a row of its own.
+
+    Reading would not do: a full disk, a lock and a standby of PostgreSQL all let a reader in.
+    """
+
+    def __init__(self, counters: Counters, *, fresh: float = _FRESH, patience: float = _PATIENCE) -> None:
+        self._counters = counters
+        self._fresh = fresh
+        self._patience = patience
+        self._key = f"health|{secrets.token_hex(8)}"  # one a process: replicas do not wait for each other
+        self._checking = asyncio.Lock()
+        self._checked_at: float | None = None
+        self._writable = True
+
+    async def is_writable(self) -> bool:
+        """Return True if a write succeeds in time. A result from a moment ago is returned again."""
+        async with self._checking:
+            if self._checked_at is None or time.monotonic() - self._checked_at > self._fresh:
+                problem = await self._find_problem()
+                if problem:
+                    logger.warning("the store cannot be written: %s", problem)
+                elif not self._writable:
+                    logger.info("the store can be written again")
+                self._writable, self._checked_at = not problem, time.monotonic()
+            return self._writable
+
+    async def _find_problem(self) -> str:
+        """Try a write; return the reason of a failure, else ""."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._counters.take_place(self._key, "probe", limit=1, seconds=_PLACE_SECONDS)
+        except StoreUnavailable as error:
+            return str(error)
+        except TimeoutError:
+            return f"no answer within {self._patience:g} s: it is locked, or cannot be reached"
+        return ""
+
 
 Status = Literal["ready", "starting", "draining", "store_unavailable"]
 
@@ -37,9 +91,9 @@ class Readiness(TypedDict):
 
 
 _UNSTORED = (
-    "the store cannot be written: its disk may be full, it may be locked, or the database cannot be "
-    "reached; the agent's log says which. Chat completions that are not stored are answered; whatever is "
-    "stored gets 503 until the store can be written again"
+    "the store cannot be written: its disk may be full, it may be locked, or the database cannot be reached; "
+    f"{point_to_log('agent', 'the store cannot be written')}. Chat completions that are not stored are "
+    "answered; whatever is stored gets 503 until the store can be written again"
 )
 _READY: Answers = {
     **describe_answer("Requests are welcome."),
@@ -55,10 +109,7 @@ _NO_METRICS = (
 
 
 def make_router(service: Service, store: StoreHealth | None = None) -> APIRouter:
-    """Return the routes for operators.
-
-    Without `store`, `/readyz` checks no store.
-    """
+    """Return the routes for operators. Without `store`, `/readyz` checks no store."""
     routes = APIRouter()
 
     @routes.get("/healthz", **describe_operation("healthz", describe_answer("The process lives.")))
@@ -90,10 +141,7 @@ def make_router(service: Service, store: StoreHealth | None = None) -> APIRouter
 
 
 def metrics_app(service: Service) -> FastAPI:
-    """Return an application with `/metrics` alone.
-
-    It is for a port guarded by the network.
-    """
+    """Return an application with `/metrics` alone. It is for a port guarded by the network."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/metrics")

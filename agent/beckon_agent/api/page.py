@@ -67,10 +67,7 @@ class Page:
 
 
 def load_page(folder: Path = FOLDER) -> Page:
-    """Read the page.
-
-    Raises `PageMissing` if a file named in its document is missing.
-    """
+    """Read the page. Raises `PageMissing` if a file named in its document is missing."""
     files = dict(_files(folder))
     document = (folder / "index.html").read_text(encoding="utf-8")
     missing = sorted(name for name in set(_NAMED.findall(document)) if name not in files)
@@ -141,10 +138,7 @@ _HEADERS = {
 
 
 def is_page(scope: Scope) -> bool:
-    """Return True if a request is for the page or its files.
-
-    These are public.
-    """
+    """Return True if a request is for the page or its files. These are public."""
     path = scope["path"]
     return scope["method"] in ("GET", "HEAD") and (path == "/" or path.startswith(_FILES))
 

@@ -16,14 +16,16 @@ from beckon_agent.api.http.openapi import describe_answer, describe_operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, event_bytes
 from beckon_agent.api.models import not_served
 from beckon_agent.api.responses.create import OwnerOf
-from beckon_agent.api.responses.lookup import find_run
+from beckon_agent.api.responses.documents import find_run
 from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.context import request_id
 from beckon_agent.core.records import RunStatus, StoredRun
+from beckon_agent.replay.callers import LiveCall
 from beckon_agent.replay.compare import Difference
-from beckon_agent.replay.live import LiveCall
 from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, ReplayReport, Wish
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_runtime.logs import point_to_log
 from beckon_runtime.problem import Problem
 
 _RESPONSES = {
@@ -155,7 +157,7 @@ async def _server_sent(
     except (CannotReplay, NoRoom) as error:  # the status is out: the stream is the only place left
         yield event_bytes("error", {"detail": str(error)})
     except Exception:
-        yield event_bytes("error", {"detail": "an unexpected error; the log of the agent has the details"})
+        yield event_bytes("error", {"detail": f"an unexpected error; {point_to_log('agent', request_id())}"})
         raise
     finally:
         await stream.close()

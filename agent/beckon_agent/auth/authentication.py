@@ -16,8 +16,7 @@ from typing import Protocol
 
 import aiohttp
 
-from beckon_agent.auth.errors import BadToken, NotLetIn
-from beckon_agent.auth.settings import AccessOptions, OidcOptions
+from beckon_agent.auth.options import AccessOptions, BadToken, NotLetIn, OidcOptions
 from beckon_agent.core.context import ANONYMOUS, Principal
 from beckon_contract.api_keys import MAX_KEY, PREFIX, KeyEntry, hash_of, read_lines
 from beckon_contract.resources.agent_terms import KEY_PREFIX
@@ -154,7 +153,7 @@ class Authenticator:
             *(["a token of the OIDC issuer"] if self.tokens is not None else []),
         ]
         if not known:
-            return "this service lets nobody in: neither API keys nor an OIDC issuer are set up"
+            return "this service admits no client: neither API keys nor an OIDC issuer are set up"
         return f"send {' or '.join(known)} in the header 'authorization: Bearer …'"
 
 
@@ -172,8 +171,8 @@ def make_authenticator(options: AccessOptions, session: aiohttp.ClientSession) -
         anonymous = is_loopback(options.host) and not checked
     if not anonymous and not checked:
         raise ValueError(
-            f"listening on {options.host}, the agent would let nobody in; set BECKON_KEYS_FILE or "
-            "BECKON_OIDC_ISSUER, or open it to everybody who reaches it with BECKON_ANONYMOUS=true"
+            f"listening on {options.host}, the agent would admit no client; set BECKON_KEYS_FILE or "
+            "BECKON_OIDC_ISSUER, or open it to all that reach it with BECKON_ANONYMOUS=true"
         )
     return Authenticator(keys, tokens, anonymous=anonymous)
 

@@ -90,10 +90,7 @@ def may_use(access: Access, who: Principal, *, deny_by_default: bool = False) ->
 
 
 def mask_of(access: Access, who: Principal) -> Mask | None:
-    """Return the numbers of the tool rules naming a principal.
-
-    `None` if the agent has no tool rules.
-    """
+    """Return the numbers of the tool rules naming a principal. `None` if the agent has no tool rules."""
     if access.tool_rules is None:
         return None
     return tuple(
@@ -114,14 +111,6 @@ def allowed_tools(agent: Agent, mask: Mask | None, tools: Mapping[str, Tool]) ->
         for name, tool in tools.items()
         if _is_named(agent.terms.access, mask, tool) and not is_withheld(tool, policies)
     }
-
-
-def may_see(owner: str, who: Principal) -> bool:
-    """Return True if a principal owns a run or a conversation.
-
-    All anonymous callers are one principal and see each other's.
-    """
-    return who.kind != "nobody" and who.id == owner
 
 
 def _is_named(access: Access, mask: Mask | None, tool: Tool) -> bool:
@@ -235,10 +224,7 @@ class _PermittedTools:
         return self._look(self._source.current)
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return the explanation of an EventType of this catalogue.
-
-        `None` for any other EventType.
-        """
+        """Return the explanation of an EventType of this catalogue. `None` for any other EventType."""
         seen = self.current
         known: Sequence[Tool | Refusal | Skipped] = (*seen.tools.values(), *seen.refusals, *seen.skipped)
         if not any((one.namespace, one.event_type) == (namespace, event_type) for one in known):

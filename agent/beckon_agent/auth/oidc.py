@@ -15,8 +15,7 @@ import aiohttp
 import jwt
 import orjson
 
-from beckon_agent.auth.errors import BadToken, KeysUnavailable
-from beckon_agent.auth.settings import secure_url
+from beckon_agent.auth.options import BadToken, KeysUnavailable, secure_url
 from beckon_agent.core.context import Principal
 from beckon_contract.resources.agent_terms import OIDC_PREFIX
 
@@ -148,10 +147,7 @@ class KeySet:
             raise _BadAnswer(f"jwks_uri of its discovery document: {error}") from None
 
     async def _get_object(self, url: str) -> Mapping[str, object]:
-        """Return a JSON object; redirects are not followed.
-
-        A redirect may lead to an unchecked address.
-        """
+        """Return a JSON object; redirects are not followed. A redirect may lead to an unchecked address."""
         async with self._session.get(
             url, ssl=self._source.trust or True, timeout=_PATIENCE, allow_redirects=False
         ) as response:
@@ -207,10 +203,7 @@ class TokenVerifier:
     """Checks tokens of one issuer."""
 
     def __init__(self, keys: KeySet, expected: Expected) -> None:
-        """Raise `ValueError` if no audience is expected.
-
-        Any token of the issuer would be accepted then.
-        """
+        """Raise `ValueError` if no audience is expected. Any token of the issuer would be accepted then."""
         if not any(expected.audiences):
             raise ValueError("an audience is needed, or tokens for other services would be taken")
         self._keys = keys

@@ -65,10 +65,7 @@ class Quotas:
         self._usual: dict[str, float] = {}
 
     async def admit_call(self, agent: Agent, user: str) -> None:
-        """Count a manual call as a request.
-
-        Raises `LimitReached`, also if no tokens are left.
-        """
+        """Count a manual call as a request. Raises `LimitReached`, also if no tokens are left."""
         for per, seconds, limit in _list_quotas(agent, "tokens"):
             key = _counter_key(agent, user, "tokens", (per, seconds))
             # Nothing is taken: whether one more would fit is asked of one less.
@@ -163,10 +160,7 @@ class Quotas:
             self._check_limit(agent, taken, of, (per, seconds, limit))
 
     async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
-        """Wait until a rate allows a call.
-
-        Raises `LimitReached` if that is not before the deadline.
-        """
+        """Wait until a rate allows a call. Raises `LimitReached` if that is not before the deadline."""
         key = f"rate|{agent.source}|{tool.name}|{rate.seconds}"
         while True:
             taken = await self._counters.take_amount(key, 1, limit=rate.calls, window=rate.seconds)
@@ -187,7 +181,7 @@ class Quotas:
             pause = min(taken.retry_after or _LOOK_AGAIN, _LOOK_AGAIN)
             if time.monotonic() + pause >= deadline:
                 raise LimitReached(
-                    f"as many calls of it are under way as may be: {places}", taken.retry_after
+                    f"as many calls of it are in progress as may be: {places}", taken.retry_after
                 )
             await asyncio.sleep(pause)
 
@@ -221,10 +215,7 @@ _Window = tuple[Holder, int]
 
 
 def _list_quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
-    """Return holder, seconds and limit of each quota.
-
-    Of two quotas for one window, the smaller limit.
-    """
+    """Return holder, seconds and limit of each quota. Of two quotas for one window, the smaller limit."""
     found: dict[_Window, int] = {}
     for quota in agent.terms.quotas:
         if quota.of == of:

@@ -25,10 +25,7 @@ Kind = Literal["key", "oidc", "event", "anonymous", "nobody"]
 
 
 class NoPrincipal(RuntimeError):
-    """A decision needs a principal, and none was set.
-
-    This is a mistake in the wiring, never an answer.
-    """
+    """A decision needs a principal, and none was set. This is a mistake in the wiring, never an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +84,7 @@ def principal_to_request() -> dict[str, object]:
 
 
 def principal_of(request: Mapping[str, object]) -> Principal:
-    """Return the principal of a run with this `request`.
-
-    Without one it is `UNAUTHENTICATED`.
-    """
+    """Return the principal of a run with this `request`. Without one it is `UNAUTHENTICATED`."""
     document = request.get(_MEMBER)
     return read_principal(document) if isinstance(document, Mapping) else UNAUTHENTICATED
 

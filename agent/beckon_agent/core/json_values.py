@@ -109,10 +109,7 @@ class Joiner:
         self._half = ""
 
     def feed(self, more: str) -> str:
-        """Return the complete characters so far.
-
-        A first half at the end is held back for the next piece.
-        """
+        """Return the complete characters so far. A first half at the end is held back for the next piece."""
         whole, self._half = self._half + more, ""
         if "\ud800" <= whole[-1:] <= "\udbff":
             whole, self._half = whole[:-1], whole[-1]

@@ -1,4 +1,4 @@
-"""Types shared by the model client, the dialects and the loop.
+"""Messages, tool calls and turns, and the text of messages.
 
 A tool call of a model without ids gets one here.
 """
@@ -7,14 +7,18 @@ import hashlib
 import re
 import secrets
 import string
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from beckon_agent.core import json_values
 from beckon_contract.resources.tools import CallOrigin
 
 Message = dict[str, Any]
 """One chat message in OpenAI's shape: role, content, tool_calls, tool_call_id."""
+
+CLAIMED: Final = "claimed"
+"""The key of a message that a client sent as the assistant's: no record shows that the model wrote it."""
 
 Declaration = dict[str, Any]
 """One entry of OpenAI's `tools` array."""
@@ -49,10 +53,7 @@ RefusalReason = Literal["brought_along", "not_offered"]
 
 @dataclass(frozen=True, slots=True)
 class RefusedCall:
-    """A call found in a text, but left as text.
-
-    `name` is empty if no tool has it.
-    """
+    """A call found in a text, but left as text. `name` is empty if no tool has it."""
 
     name: str
     reason: RefusalReason
@@ -137,3 +138,45 @@ def may_stay(wire_id: str, *, signed: bool = True) -> bool:
     With `signed`, an id with a thought signature can be used as well.
     """
     return _SHORT.match(wire_id) is not None or (signed and _SIGNED in wire_id)
+
+
+MOST_SHOWN = 200  # characters
+_MOST_SEARCHED = 200_000  # characters; who pastes a book into a chat finds it by its beginning
+_NOT_SEARCHED = re.compile(r"[\\\x00\ud800-\udfff\s]+")  # see `columns`: nothing of it is ever escaped
+
+
+def opening_text(messages: Sequence[Message]) -> str | None:
+    """Return the beginning of the first question, on one line.
+
+    It has at most `MOST_SHOWN` characters; `None` if there is no question.
+    """
+    for message in messages:
+        if message.get("role") == "user" and (text := _to_plain_text(" ".join(_iterate_texts(message)))):
+            return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+    return None
+
+
+def searchable_text(messages: Sequence[Message]) -> str:
+    """Return the text of both sides, normalized by `search_words`."""
+    return search_words(" ".join(text for message in messages for text in _iterate_texts(message)))[
+        :_MOST_SEARCHED
+    ]
+
+
+def search_words(text: str) -> str:
+    """Return a text as it is searched: case-folded, with single spaces."""
+    return _to_plain_text(text).casefold()
+
+
+def _to_plain_text(text: str) -> str:
+    return _NOT_SEARCHED.sub(" ", text).strip()
+
+
+def _iterate_texts(message: Message) -> Iterator[str]:
+    if message.get("role") not in ("user", "assistant"):
+        return
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    for part in json_values.as_sequence(content):
+        yield json_values.as_text(json_values.as_mapping(part).get("text"))

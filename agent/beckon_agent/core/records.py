@@ -9,7 +9,7 @@ from beckon_agent.core.run_events import Ending
 from beckon_contract.resources.tools import CallOrigin
 
 RunStatus = Literal["queued", "running", "suspended", "completed", "incomplete", "failed", "cancelled"]
-"""`suspended` waits for an approval or for a tool that answers later; nobody holds it."""
+"""`suspended` waits for an approval or for a tool that answers later; no process holds it."""
 
 FINAL: frozenset[RunStatus] = frozenset({"completed", "incomplete", "failed", "cancelled"})
 
@@ -176,10 +176,7 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class LogEntries:
-    """Published events of a run, as JSON objects for its log.
-
-    Their numbers are `first`, `first + 1`, ...
-    """
+    """Published events of a run, as JSON objects for its log. Their numbers are `first`, `first + 1`, ..."""
 
     first: int = 1
     events: Sequence[Mapping[str, object]] = ()
@@ -195,10 +192,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConversation:
-    """A message thread extended by runs.
-
-    `created_at` is in seconds since the epoch.
-    """
+    """A message thread extended by runs. `created_at` is in seconds since the epoch."""
 
     id: str
     owner: str
@@ -208,10 +202,7 @@ class StoredConversation:
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """The decision of a limit on one request.
-
-    `retry_after` are the seconds until there is room again.
-    """
+    """The decision of a limit on one request. `retry_after` are the seconds until there is room again."""
 
     allowed: bool
     retry_after: float = 0.0

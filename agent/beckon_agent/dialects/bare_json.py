@@ -1,4 +1,9 @@
-"""Calls written as bare JSON, and the dialect of Llama 3 with them."""
+"""Calls as bare JSON objects, and the recipe of prompts for any model.
+
+The recipe puts tools and the schema of the answer into the prompt: an object
+`{"functionCall": {"name": …, "args": {…}}}`, bare or in a fence, is a call; several come one after the
+other (or in a list). Anything else is the answer to the user.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from beckon_agent.core.model_types import Declaration
-from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in, function_element
+from beckon_agent.dialects.base import RawCall, ToolSchemas, calls_in, function_element, parse_loosely
 from beckon_agent.dialects.json_text import any_json, json_value, parse_json, to_json
 from beckon_agent.dialects.reader import Form, Grammar
-from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
+from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, escape_markup, join_lines
 from beckon_agent.dialects.text_parser import Damaged, Steps, TextSource
 
 LONGEST_HELD: Final = 65_536
@@ -40,10 +45,7 @@ class BareJson:
         return {"{": self.read_object, "[": self.read_list, "```": self.read_fenced}
 
     def read_object(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-        """Read a call after `{`.
-
-        Another object after a `;` is left for the next turn.
-        """
+        """Read a call after `{`. Another object after a `;` is left for the next turn."""
         calls = yield from self._read_value(source, tools)
         if calls:
             yield from source.after_space(";")
@@ -56,10 +58,7 @@ class BareJson:
         return (yield from self._read_value(source, tools))
 
     def read_fenced(self, source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-        """Read an object or a list after three backticks.
-
-        It ends with the closing fence.
-        """
+        """Read an object or a list after three backticks. It ends with the closing fence."""
         yield from source.take_match(_KEY, _LONGEST_NAME)
         if not (yield from source.after_space("{", "[{")):
             return None
@@ -143,4 +142,67 @@ LLAMA3: Final = TextDialect(
     call=_write_call,
     result=result_line,
     joiner="; ",
+)
+
+
+ANSWER_SCHEMA: Final[Mapping[str, object]] = {
+    "title": "Function Call",
+    "type": "object",
+    "properties": {
+        "functionCall": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "args": {"type": "object"}},
+            "required": ["name", "args"],
+            "additionalProperties": False,
+        }
+    },
+    "required": ["functionCall"],
+    "additionalProperties": False,
+}
+
+
+def _read_function_calls(text: str) -> Sequence[RawCall]:
+    value = parse_loosely(text)
+    if value is None:
+        return calls_in(text.rstrip().removesuffix("}"))
+    items = value if isinstance(value, list) else [value]
+    bodies = [item.get("functionCall") for item in items if isinstance(item, Mapping)]
+    return [call for body in bodies for call in calls_in(to_json(body))]
+
+
+def _describe_tools(tools: Sequence[Declaration]) -> str:
+    return join_lines(
+        "You can use these tools, given as JSON:",
+        f"```json\n{to_json([describe_tool(tool) for tool in tools])}\n```",
+        "When a tool is needed, answer with nothing but a JSON object of this schema:",
+        f"```json\n{to_json(ANSWER_SCHEMA)}\n```",
+        'For example: {"functionCall": {"name": "TOOL", "args": {"PARAMETER": "VALUE"}}}',
+        "For several tools at once, write one such object a line.",
+        'Each result comes back as {"functionResponse": {"name": …, "response": …}}.',
+        "When no tool is needed, or the results suffice, answer the user in plain text.",
+    )
+
+
+def _write_function_call(call: WriteCall) -> str:
+    return to_json({"functionCall": {"name": call.name, "args": call.arguments}})
+
+
+def _write_response(name: str, content: str) -> str:
+    try:
+        response = parse_json(content)
+    except ValueError:
+        response = content
+    return (
+        f'{{"functionResponse": {{"name": {to_json(name)}, "response": {escape_markup(to_json(response))}}}}}'
+    )
+
+
+PROMPTED: Final = TextDialect(
+    name="prompted",
+    grammar=Grammar(
+        BareJson(frozenset({"functionCall"}), _read_function_calls, certain=True).forms, whole=True
+    ),
+    instructions=_describe_tools,
+    call=_write_function_call,
+    result=_write_response,
 )

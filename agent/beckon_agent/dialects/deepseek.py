@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from beckon_agent.core.model_types import Declaration
-from beckon_agent.dialects.calls import RawCall, ToolSchemas
+from beckon_agent.dialects.base import RawCall, ToolSchemas
 from beckon_agent.dialects.json_text import any_json, to_json
 from beckon_agent.dialects.reader import Form, Grammar, up_to
 from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
@@ -56,10 +56,7 @@ def _trim_markup(text: str) -> str:
 
 
 def special_tokens(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read a call after `<｜tool▁call▁begin｜>`.
-
-    It is `function`, name and fenced JSON; or name and JSON.
-    """
+    """Read a call after `<｜tool▁call▁begin｜>`. It is `function`, name and fenced JSON; or name and JSON."""
     name, separator = yield from source.take_until(_SEPARATOR, _CALL_END)
     if separator != _SEPARATOR:
         return ()

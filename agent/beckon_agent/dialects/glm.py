@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from beckon_agent.dialects.calls import RawCall, ToolSchemas
+from beckon_agent.dialects.base import RawCall, ToolSchemas
 from beckon_agent.dialects.json_text import any_json, json_value
 from beckon_agent.dialects.python_text import call_arguments
 from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource

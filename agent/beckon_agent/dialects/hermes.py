@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from beckon_agent.core.model_types import Declaration
-from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in, function_element
+from beckon_agent.dialects.base import RawCall, ToolSchemas, calls_in, function_element
 from beckon_agent.dialects.glm import keyed_call
 from beckon_agent.dialects.json_text import any_json, to_json
 from beckon_agent.dialects.reader import Form, Grammar, up_to
@@ -38,10 +38,7 @@ _json_call = json_between(CLOSER)
 
 
 def _tool_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read a call after `<tool_call>`.
-
-    It is JSON, Qwen3-Coder's `<function=`, or GLM-4.5's name and keys.
-    """
+    """Read a call after `<tool_call>`. It is JSON, Qwen3-Coder's `<function=`, or GLM-4.5's name and keys."""
     following = yield from source.beyond_space()
     if following in ("{", "["):
         return (yield from _json_call(source, tools))

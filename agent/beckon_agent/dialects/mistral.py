@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from beckon_agent.core.model_types import Declaration
-from beckon_agent.dialects.calls import RawCall, ToolSchemas, calls_in
+from beckon_agent.dialects.base import RawCall, ToolSchemas, calls_in
 from beckon_agent.dialects.json_text import any_json, to_json
 from beckon_agent.dialects.reader import Grammar
 from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
@@ -16,10 +16,7 @@ _LONGEST_NAME: Final = 256
 
 
 def tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read calls after `[TOOL_CALLS]`.
-
-    They are a list, an object, or a name and its arguments.
-    """
+    """Read calls after `[TOOL_CALLS]`. They are a list, an object, or a name and its arguments."""
     yield from source.skip_blanks()
     name = yield from source.take_match(_NAME, _LONGEST_NAME)
     if (yield from source.after_space("[CALL_ID]")):

@@ -18,10 +18,7 @@ _CONTINUED: Final = frozenset(",;(-–—")
 
 
 class Place:
-    """Follows the text of an answer, piece by piece.
-
-    The cut into pieces changes nothing.
-    """
+    """Follows the text of an answer, piece by piece. The cut into pieces changes nothing."""
 
     def __init__(self) -> None:
         self.said = False
@@ -45,10 +42,7 @@ class Place:
 
     @property
     def begins_line(self) -> bool:
-        """True at the start of a line.
-
-        Blanks before the whole answer do not count.
-        """
+        """True at the start of a line. Blanks before the whole answer do not count."""
         return self._column == 0 or not self.said
 
     @property
@@ -68,10 +62,7 @@ class Place:
 
     @property
     def may_hold_call(self) -> bool:
-        """True if a call may be written here.
-
-        It may not in code, a quotation, a table or a list item.
-        """
+        """True if a call may be written here. It may not in code, a quotation, a table or a list item."""
         return not (
             self.in_fence
             or self._in_span()

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from beckon_agent.core.model_types import Declaration, Message
-from beckon_agent.dialects.calls import RawCall, parse_loosely
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import CLAIMED, Declaration, Message
+from beckon_agent.dialects.base import RawCall, parse_loosely
 from beckon_agent.dialects.spellings import (
     decode_runs,
     find_words,
@@ -33,6 +34,8 @@ _DEPTH: Final = 40  # of JSON
 _SHORTEST_MARKUP: Final = 8  # letters and digits that markup has more than the name and the arguments
 _SHORTEST_CALL: Final = 12  # letters and digits of a name and arguments that no other words spell by chance
 _MOST_FORMS: Final = 10_000  # places of one name that are looked at
+
+_DIVIDER: Final = "\nbetweentexts\n"  # the arguments of one call do not belong to the text before them
 
 # Words that markup puts between a name, a key and a value.
 _STRUCTURE: Final = frozenset(
@@ -142,7 +145,9 @@ class Provenance:
     def _request_texts(self) -> Iterator[str]:
         """Yield the texts in the request.
 
-        Text of the model itself is part of it, since it was no call.
+        Text of the model itself is part of it, since it was no call, and so is what it wrote into the
+        arguments of calls. Its calls themselves are not, since a model may call again; those that only a
+        client ascribes to it are.
         """
         for message in self._messages:
             yield from _iterate_strings(message.get("content"))
@@ -150,6 +155,26 @@ class Provenance:
             function = tool.get("function", tool)
             yield from _iterate_strings(function.get("description"))
             yield from _iterate_strings(function.get("parameters"))
+        for message in self._messages:
+            yield from _iterate_beside_content(message)
+
+
+def _iterate_beside_content(message: Message) -> Iterator[str]:
+    """Yield the other texts of a message, each apart from those before it.
+
+    Of a message from a client these are all.
+    """
+    claimed = bool(message.get(CLAIMED))
+    beside = [message.get("name")]
+    if claimed:
+        beside += [message.get("reasoning_content"), message.get("reasoning")]
+    for call in json_values.as_sequence(message.get("tool_calls")):
+        function = json_values.as_mapping(json_values.as_mapping(call).get("function"))
+        arguments = function.get("arguments")
+        beside.append([function.get("name"), arguments] if claimed else arguments)
+    for part in filter(None, beside):
+        yield _DIVIDER
+        yield from _iterate_strings(part)
 
 
 class _Stream:
@@ -167,10 +192,7 @@ class _Stream:
         return "".join(self._words)
 
     def contains_call(self, call: RawCall) -> bool:
-        """True if the name is found with the same arguments.
-
-        Any markup and any order will do.
-        """
+        """True if the name is found with the same arguments. Any markup and any order will do."""
         name = find_words(call.name)
         if not name or "".join(name) not in self._letters:
             return False
@@ -188,10 +210,7 @@ class _Stream:
         return False
 
     def _holds_empty(self, name: Sequence[str]) -> bool:
-        """True if the name is found with empty arguments.
-
-        The name alone is no call.
-        """
+        """True if the name is found with empty arguments. The name alone is no call."""
         written = r"[\W_]*".join(map(re.escape, name))
         key = r"(?:arguments|parameters|params|args|input)"
         filling = r"(?:[\W_]|\d|json|python|xml|tool|call|argument|begin|sep|function|type)"
@@ -227,10 +246,7 @@ def _window_size(wanted: Counter[str]) -> int:
 
 
 def _begin_with_all(words: Sequence[str], wanted: Counter[str]) -> bool:
-    """True if these words begin with all wanted ones.
-
-    Only words of markup may be between them.
-    """
+    """True if these words begin with all wanted ones. Only words of markup may be between them."""
     missing = wanted.copy()
     left = missing.total()
     for word in words:

@@ -106,10 +106,7 @@ def _read_container(source: TextSource, opener: str, depth: int) -> Steps[object
 
 
 def _take_separator(source: TextSource, closer: str) -> Steps[bool]:
-    """Take a comma; return False at the closer.
-
-    The closer is left for the caller.
-    """
+    """Take a comma; return False at the closer. The closer is left for the caller."""
     yield from source.skip_blanks()
     if (yield from source.take_literal(",")):
         return True
@@ -147,10 +144,7 @@ def _read_string_body(source: TextSource, quote: str) -> Steps[str]:
 
 
 def _resolve_escapes(body: str) -> str:
-    """Read the escapes as Python does.
-
-    A text with wrong escapes stays as it is.
-    """
+    """Read the escapes as Python does. A text with wrong escapes stays as it is."""
     try:
         text: str = ast.literal_eval(f'"""{_TO_ESCAPE.sub(_resolve_escape, body)}"""')
     except (SyntaxError, ValueError):

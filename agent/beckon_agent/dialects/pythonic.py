@@ -5,7 +5,7 @@ from typing import Final
 
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.bare_json import result_line
-from beckon_agent.dialects.calls import RawCall, ToolSchemas
+from beckon_agent.dialects.base import RawCall, ToolSchemas
 from beckon_agent.dialects.glm import LONGEST_NAME, NAME
 from beckon_agent.dialects.json_text import to_json
 from beckon_agent.dialects.python_text import call_arguments

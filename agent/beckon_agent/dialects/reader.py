@@ -9,8 +9,7 @@ from typing import Final
 
 from beckon_agent.core.model_types import Declaration, ToolCall
 from beckon_agent.core.run_events import TextDelta
-from beckon_agent.dialects.base import Allows, Item, NewId, allow_everything
-from beckon_agent.dialects.calls import RawCall, ToolSchemas
+from beckon_agent.dialects.base import Allows, Item, NewId, RawCall, ToolSchemas, allow_everything
 from beckon_agent.dialects.place import Place
 from beckon_agent.dialects.text_parser import Damaged, Incomplete, Steps, TextSource
 from beckon_contract.resources.tools import CallOrigin
@@ -90,10 +89,7 @@ class Grammar:
 
 
 def up_to(closer: str, form: Form) -> Form:
-    """Return `form`, taking damaged markup to its closer.
-
-    So no part of it is read as a call.
-    """
+    """Return `form`, taking damaged markup to its closer. So no part of it is read as a call."""
 
     def read_body(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
         try:
@@ -145,10 +141,7 @@ class MarkupReader:
         return self._go_on()
 
     def finish(self, *, called: bool = False) -> list[Item]:
-        """End the answer; return the rest.
-
-        `called` is True if the server gave calls of its own.
-        """
+        """End the answer; return the rest. `called` is True if the server gave calls of its own."""
         self._source.ended = True
         next(self._steps, None)
         if called or not self._holds_call:
@@ -167,10 +160,7 @@ class MarkupReader:
         return found
 
     def _show_text(self, text: str) -> None:
-        """Show text; blanks after a held call are held with it.
-
-        Other text decides about the held calls.
-        """
+        """Show text; blanks after a held call are held with it. Other text decides about the held calls."""
         if self._held and (not text or text.isspace()):
             self._hold_calls(text)
             return
@@ -196,10 +186,7 @@ class MarkupReader:
         return divided and following[:1] in (" ", "\t") and following[1:2].islower()
 
     def _show_now(self, text: str) -> None:
-        """Show text; blanks wait for the text after them.
-
-        Blanks around a call belong to its markup.
-        """
+        """Show text; blanks wait for the text after them. Blanks around a call belong to its markup."""
         self._place.advance(text)
         if not self._said and (not text or text.isspace()):
             self._blank.append(text)
@@ -285,10 +272,7 @@ class MarkupReader:
             self._hold_calls(token)
 
     def _read_prose(self) -> Steps[str]:
-        """Show everything up to the next opener, and take the opener.
-
-        Return the opener; empty at the end.
-        """
+        """Show everything up to the next opener, and take the opener. Return the opener; empty at the end."""
         source = self._source
         while True:
             start, end = len(source.text), len(source.text)

@@ -9,16 +9,24 @@ from urllib.parse import urlsplit
 
 from beckon_agent.core.model_types import Declaration, Message, TextCalls, call_id
 from beckon_agent.dialects import bare_json, deepseek, pythonic
-from beckon_agent.dialects.bare_json import KNOWN, LLAMA3
-from beckon_agent.dialects.base import Allows, Dialect, NewId, Reader, Rendered, allow_everything
-from beckon_agent.dialects.calls import RawCall, ToolSchemas, function_element
+from beckon_agent.dialects.bare_json import KNOWN, LLAMA3, PROMPTED
+from beckon_agent.dialects.base import (
+    Allows,
+    Dialect,
+    NewId,
+    RawCall,
+    Reader,
+    Rendered,
+    ToolSchemas,
+    allow_everything,
+    function_element,
+)
 from beckon_agent.dialects.chatglm import CHATGLM3, CHATGLM3_OBSERVATION, GLM4
 from beckon_agent.dialects.deepseek import DEEPSEEK
 from beckon_agent.dialects.glm import named_line
 from beckon_agent.dialects.hermes import HERMES, QWEN3_CODER, TAGS, TOOL_CALL
 from beckon_agent.dialects.json_text import any_json
 from beckon_agent.dialects.mistral import MISTRAL, tool_calls
-from beckon_agent.dialects.prompted import PROMPTED
 from beckon_agent.dialects.pythonic import PYTHONIC
 from beckon_agent.dialects.reader import Form, Grammar, MarkupReader, up_to
 from beckon_agent.dialects.text_parser import Steps, TextSource
@@ -106,10 +114,7 @@ def _step_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
 
 
 def _tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
-    """Read calls after `<tool_calls>`.
-
-    They are JSON, or `<tool_call>` elements up to the end tag.
-    """
+    """Read calls after `<tool_calls>`. They are JSON, or `<tool_call>` elements up to the end tag."""
     if (yield from source.beyond_space()) != "<":
         return (yield from TAGS["<tool_calls>"](source, tools))
     calls: list[RawCall] = []

@@ -29,19 +29,13 @@ _MARKUP = re.compile(
 
 
 def escape_markup(text: str) -> str:
-    """Return text with a blank in all possible markup of dialects.
-
-    The rest is as it was.
-    """
+    """Return text with a blank in all possible markup of dialects. The rest is as it was."""
     return _MARKUP.sub(lambda found: f"{found[0]} ", text)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteCall:
-    """A call of the history.
-
-    `arguments` is empty if they were no object.
-    """
+    """A call of the history. `arguments` is empty if they were no object."""
 
     name: str
     arguments: Mapping[str, object]
@@ -87,10 +81,7 @@ class TextDialect:
     def make_reader(
         self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = allow_everything
     ) -> Reader:
-        """Return a reader for one answer of the model.
-
-        Calls refused by `allows` stay text.
-        """
+        """Return a reader for one answer of the model. Calls refused by `allows` stay text."""
         return MarkupReader(self.grammar, tools, new_id, allows)
 
     def _turns(self, messages: Sequence[Message]) -> Iterator[Message]:

@@ -174,10 +174,7 @@ _REWRITES: Final = (
 
 
 def _of_base64(run: str) -> str:
-    """Return the text in lines of base64, or in the first line.
-
-    It is empty if there is none.
-    """
+    """Return the text in lines of base64, or in the first line. It is empty if there is none."""
     for written in dict.fromkeys((re.sub(r"\s", "", run), run.split(maxsplit=1)[0])):
         bare = written.rstrip("=").replace("-", "+").replace("_", "/")
         try:

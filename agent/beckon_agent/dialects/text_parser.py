@@ -31,10 +31,7 @@ class Incomplete(Damaged):
 
 
 class TextSource:
-    """A buffer with a position.
-
-    `text` and `at` are for scanners in need of speed.
-    """
+    """A buffer with a position. `text` and `at` are for scanners in need of speed."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -45,10 +42,7 @@ class TextSource:
         self._aside = 0
 
     def feed(self, text: str) -> None:
-        """Append a piece, and drop the consumed text from the buffer.
-
-        Text since the mark is stored aside.
-        """
+        """Append a piece, and drop the consumed text from the buffer. Text since the mark is stored aside."""
         self._taken.append(self.text[self._marked : self.at])
         self._aside += self.at - self._marked
         self.text = self.text[self.at :] + text
@@ -73,12 +67,6 @@ class TextSource:
         while self.at >= len(self.text) and not self.ended:
             yield
         return self.text[self.at : self.at + 1]
-
-    def peek_text(self, length: int) -> Steps[str]:
-        """Return the next `length` characters without taking them; fewer at the end."""
-        while len(self.text) - self.at < length and not self.ended:
-            yield
-        return self.text[self.at : self.at + length]
 
     def take_character(self) -> Steps[str]:
         """Take one character; raise Incomplete at the end."""
@@ -158,18 +146,12 @@ class TextSource:
             yield
 
     def beyond_space(self) -> Steps[str]:
-        """Return the character after the next blanks; empty at the end.
-
-        Nothing is taken.
-        """
+        """Return the character after the next blanks; empty at the end. Nothing is taken."""
         blank = yield from self._count_blanks()
         return self.text[self.at + blank : self.at + blank + 1]
 
     def after_space(self, *literals: str) -> Steps[str]:
-        """Take a run of blanks and one of `literals` after it, or nothing.
-
-        Return the literal.
-        """
+        """Take a run of blanks and one of `literals` after it, or nothing. Return the literal."""
         blank = yield from self._count_blanks()
         return (yield from self._literal_at(blank, literals))
 

@@ -61,10 +61,7 @@ class Engine(Protocol):
         ...
 
     async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
-        """Decide once on a call with a pending approval.
-
-        Return True for the first decision.
-        """
+        """Decide once on a call with a pending approval. Return True for the first decision."""
         ...
 
 
@@ -74,19 +71,13 @@ def _adapter(name: str) -> TypeAdapter[RunEvent]:
 
 
 def event_to_document(event: RunEvent) -> dict[str, object]:
-    """Return an event as a JSON object of its fields.
-
-    The member `type` is its stored name.
-    """
+    """Return an event as a JSON object of its fields. The member `type` is its stored name."""
     name = event.stored_name
     return {"type": name, **_adapter(name).dump_python(event, mode="json")}
 
 
 def event_from_document(document: Mapping[str, object]) -> RunEvent:
-    """Return the event of a document.
-
-    Raises `KeyError` or `ValueError` for any other document.
-    """
+    """Return the event of a document. Raises `KeyError` or `ValueError` for any other document."""
     fields = {name: value for name, value in document.items() if name != "type"}
     return _adapter(str(document["type"])).validate_python(fields)
 

@@ -13,7 +13,7 @@ from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
 from beckon_agent.core.records import CallState, Exchanged, LogEntries, Past, StoredCall, StoredTurn
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
-from beckon_agent.run.request_options import assistant_message, ending_of, result_message
+from beckon_agent.run.turn import assistant_message, ending_of, result_message
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.tool_calls.caller import AnswersLater
 from beckon_agent.tool_calls.checkpoint import RunProgress, ToolCallState
@@ -39,10 +39,7 @@ def turn_to_store(step: int, turn: Turn, prompt: Mapping[str, object] | None) ->
 
 
 def call_to_store(step: int, number: int, call: ToolCallState) -> StoredCall:
-    """Return the stored form of a call before it is made.
-
-    A call that is not made has its result already.
-    """
+    """Return the stored form of a call before it is made. A call that is not made has its result already."""
     prepared = call.prepared
     known = prepared.action if isinstance(prepared.action, CallOutcome) else None
     return StoredCall(
@@ -115,10 +112,7 @@ def _recall_call(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState
 
 
 def _reply_may_come(tool: Tool | None) -> bool:
-    """True if a possibly delivered call must wait for its reply.
-
-    It is not posted again then.
-    """
+    """True if a possibly delivered call must wait for its reply. It is not posted again then."""
     return tool is None or not (is_repeatable(tool) or tool.dispatch == "direct")
 
 
@@ -244,10 +238,7 @@ class StoredCheckpoints:
         _confirm_receipt(call)
 
     async def record_result(self, call: ToolCallState) -> None:
-        """Store the result of a call, or take the one already stored.
-
-        A late reply may have come earlier.
-        """
+        """Store the result of a call, or take the one already stored. A late reply may have come earlier."""
         answer = call.finished
         if answer is None:
             return

@@ -51,10 +51,7 @@ class EnginePace:
 
 
 class RunEngine:
-    """Works on runs started or taken over by this process.
-
-    `serve` must run beside it.
-    """
+    """Works on runs started or taken over by this process. `serve` must run beside it."""
 
     def __init__(
         self,
@@ -84,10 +81,7 @@ class RunEngine:
         self._begun = time.monotonic()
 
     async def start(self, ask: Ask) -> StoredRun:
-        """Store and begin a run.
-
-        Raises the errors of `Service.admit` and of storing it.
-        """
+        """Store and begin a run. Raises the errors of `Service.admit` and of storing it."""
         await self._service.admit_request(ask.hosted, ask.run.id)
         theirs = tuple(ask.client_tools) or ask.options.client_tools
         options = replace(ask.options, client_tools=theirs)
@@ -116,7 +110,7 @@ class RunEngine:
         number, heard = 0, ReportsSeen()
         while True:
             worker = self._legs.get(run_id)
-            # Before the log is read: what a run that has ended told, up to its end, is in it then.
+            # Before the log is read: then the log has all events of a run that has ended.
             run = None if worker is not None else await self._store.runs.get(run_id)
             events = self._from_log(run_id, number) if worker is None else worker.broadcast.follow(number)
             last: RunEvent | None = None
@@ -155,10 +149,7 @@ class RunEngine:
         return await self._store.runs.delete(run_id)
 
     async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
-        """Decide once on a call with a pending approval.
-
-        Return True for the first decision.
-        """
+        """Decide once on a call with a pending approval. Return True for the first decision."""
         counted = await self._store.journal.store_decision(event_id, decision, by=by, reason=reason)
         self._look_now.set()
         return counted
@@ -195,7 +186,7 @@ class RunEngine:
     async def _run_beat(self) -> None:
         known = set(self._tasks)  # what begins while the store is asked is held without being in its answer
         if known:
-            # None but these: one that the store had failed is worked on by nobody, whatever its holder.
+            # Only these: a run that the store could not begin has no worker, even if we hold it.
             held = await self._store.runs.renew_leases(self._holder, seconds=self._pace.hold, only=known)
             for run_id in known - held:
                 self._stop_run(run_id)
@@ -311,7 +302,7 @@ class RunEngine:
         async with aclosing(read_log(self._store.events, run_id, after)) as events:
             async for number, event in events:
                 if is_end(event) and not await self._has_ended(run_id):
-                    return  # it was told, and its process died before it was so
+                    return  # its process died between the event and the end
                 yield number, event
 
     async def _has_ended(self, run_id: str) -> bool:

@@ -212,10 +212,7 @@ class Housekeeping:
             await asyncio.sleep(every)
 
     async def delete_soon(self, run_id: str) -> None:
-        """Delete an unkept run a few seconds after its end.
-
-        If this fails, `purge` deletes it later.
-        """
+        """Delete an unkept run a few seconds after its end. If this fails, `purge` deletes it later."""
         await asyncio.sleep(_LINGER)
         try:
             run = await self._store.runs.get(run_id)

@@ -55,10 +55,7 @@ class PromptRecorder:
         return time.monotonic() - self._begun
 
     async def tool_limit(self) -> int:
-        """Return the number of declarations allowed in one request.
-
-        Raises `ModelError`.
-        """
+        """Return the number of declarations allowed in one request. Raises `ModelError`."""
         self._limit = await self._model.tool_limit()
         return self._limit
 
@@ -106,10 +103,7 @@ class PromptArchive:
         return stored_at is not None and time.monotonic() - stored_at < _KNOWN_FOR
 
     def _digest_of_tools(self, tools: Sequence[Tool]) -> str:
-        """Return the digest of a list of tools.
-
-        Mostly it is the list of the turn before.
-        """
+        """Return the digest of a list of tools. Mostly it is the list of the turn before."""
         before, digest = self._last
         if len(before) != len(tools) or not all(map(is_, before, tools)):
             digest = digest_of([self._digest_of(tool) for tool in tools])

@@ -30,6 +30,7 @@ from beckon_agent.model.errors import ModelError
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
 from beckon_agent.tool_calls.checkpoint import RunContext, ToolCallState
+from beckon_runtime.logs import point_to_log
 
 logger = logging.getLogger(__name__)
 
@@ -76,10 +77,7 @@ class RunWorker:
         self._over: RunFinished | RunFailed | None = None
 
     async def execute_run(self, service: Service, hosted: AgentHandle, options: Options) -> None:
-        """Work until nothing is left to do here.
-
-        Raises nothing but cancellation.
-        """
+        """Work until nothing is left to do here. Raises nothing but cancellation."""
         self._hosted = hosted
         try:
             await self._restore_events()
@@ -93,7 +91,7 @@ class RunWorker:
             logger.warning("run %s stops here, to be resumed: %s", self.run.id, errors.exceptions[0])
         except* Exception:
             logger.exception("run %s failed", self.run.id)
-            await self._fail_run("internal", "an unexpected error; the log of the agent has the details")
+            await self._fail_run("internal", f"an unexpected error; {point_to_log('agent', self.run.id)}")
         finally:
             self.broadcast.close()
 
@@ -163,10 +161,7 @@ class RunWorker:
         await self._fail_run(_error_code(error), str(error))
 
     async def _take_event(self, event: RunEvent) -> None:
-        """Publish an event.
-
-        Followers here get the last one only after the outcome of the run is stored.
-        """
+        """Publish an event. Followers here get the last one only after the outcome of the run is stored."""
         if isinstance(event, CallProgressed):
             self.broadcast.publish_report(event)
             return
@@ -230,7 +225,7 @@ class RunWorker:
     async def _keep_writing(self) -> None:
         while True:
             await self._news.wait()
-            if not self.run.background:  # else somebody waits for what has come
+            if not self.run.background:  # else a client waits for the rest
                 await asyncio.sleep(_FLUSH)
             try:
                 await self.write_log()

@@ -79,10 +79,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Changes to the profile if both patterns match.
-
-    An absent pattern always matches.
-    """
+    """Changes to the profile if both patterns match. An absent pattern always matches."""
 
     changes: Mapping[str, object]
     host: str = ""

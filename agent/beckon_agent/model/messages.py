@@ -12,13 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import Message, derived_id, may_stay
+from beckon_agent.core.model_types import CLAIMED, Message, derived_id, may_stay
 from beckon_agent.model.capabilities import Profile
 from beckon_contract.failures import Reason, failure
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 _SYNONYMS = {"developer": "system", "function": "tool"}
-_OURS = frozenset({"role", "tool_calls", "tool_call_id", "function_call"})
+_OURS = frozenset({"role", "tool_calls", "tool_call_id", "function_call", CLAIMED})
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 
@@ -140,10 +140,7 @@ def _call_entries(message: Message) -> list[dict[str, object]]:
 
 
 def _normalise_call(entry: dict[str, object]) -> dict[str, object] | None:
-    """Return a call in a form for any server.
-
-    `None` for a call with neither name nor arguments.
-    """
+    """Return a call in a form for any server. `None` for a call with neither name nor arguments."""
     function = json_values.as_mapping(entry.get("function"))
     name, arguments = json_values.as_text(function.get("name")).strip(), function.get("arguments")
     if not name and not arguments:

@@ -19,10 +19,7 @@ _KNOWN = frozenset({"index", "id", "type", "function"})
 
 @dataclass(frozen=True, slots=True)
 class _Fragment:
-    """One entry of `delta.tool_calls`, read null-safely.
-
-    Missing texts are empty.
-    """
+    """One entry of `delta.tool_calls`, read null-safely. Missing texts are empty."""
 
     index: int | None
     id: str
@@ -289,10 +286,7 @@ class AnswerReader:
 
     @property
     def has_finish_reason(self) -> bool:
-        """True if the server sent a finish reason.
-
-        A failure after that spoils nothing.
-        """
+        """True if the server sent a finish reason. A failure after that spoils nothing."""
         return self._finish_reason is not None
 
     @property
@@ -326,10 +320,7 @@ class AnswerReader:
     def _read_message(
         self, message: Mapping[str, object], *, besides: Collection[str] = ()
     ) -> Iterator[TextDelta | ReasoningDelta]:
-        """Read a delta or a message without the parts in `besides`.
-
-        Those parts are there already.
-        """
+        """Read a delta or a message without the parts in `besides`. Those parts are there already."""
         thought = json_values.first_piece(message, "reasoning_content", "reasoning")
         content = message.get("content")
         if isinstance(content, list):

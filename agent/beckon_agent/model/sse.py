@@ -171,10 +171,7 @@ async def _read_body(first: bytes, rest: AsyncIterator[bytes]) -> Payload:
 
 
 async def _drain_lines(lines: AsyncIterator[bytes]) -> None:
-    """Read the rest after `[DONE]`, for a short time.
-
-    So the connection can serve again.
-    """
+    """Read the rest after `[DONE]`, for a short time. So the connection can serve again."""
     with suppress(TimeoutError, UnreadableAnswer, aiohttp.ClientError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             async for _ in lines:

@@ -101,10 +101,7 @@ class Transport:
             raise self._to_model_error(error, begun=begun) from None
 
     async def list_models(self) -> list[str]:
-        """Return the names of the server's listed models, none without a list.
-
-        Raises `ModelError`.
-        """
+        """Return the names of the server's listed models, none without a list. Raises `ModelError`."""
         try:
             listed = json_values.parse_json(await self._fetch_path("models"))
         except ValueError:
@@ -117,10 +114,7 @@ class Transport:
         return [name for name in names if name]
 
     async def has_model(self, model: str) -> bool:
-        """True if the server has a model, listed or not.
-
-        Raises `ModelError`, except for a 404.
-        """
+        """True if the server has a model, listed or not. Raises `ModelError`, except for a 404."""
         try:
             await self._fetch_path(f"models/{quote(model, safe='')}")
         except ModelError as error:
@@ -144,10 +138,7 @@ class Transport:
 
     @property
     def _open_session(self) -> aiohttp.ClientSession:
-        """The connections, opened at their first use.
-
-        There is no event loop before.
-        """
+        """The connections, opened at their first use. There is no event loop before."""
         if self._opened is None:
             # What this machine trusts, as its other programs do.
             trust = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self._secure else True
@@ -182,10 +173,7 @@ class Transport:
             raise self._errors.read_response(response.status, response.headers, said)
 
     def _to_model_error(self, error: Exception, *, begun: bool) -> ModelError:
-        """Return our error for an error of the transport.
-
-        `begun` is True if the answer had begun.
-        """
+        """Return our error for an error of the transport. `begun` is True if the answer had begun."""
         match error:
             case UnreadableAnswer():
                 reason = f"sent what is no chat completion: {error}"
@@ -209,10 +197,7 @@ async def _read_beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _proxy_for(address: SplitResult) -> str | None:
-    """Return the environment's proxy for an address.
-
-    It comes from the variables known to curl.
-    """
+    """Return the environment's proxy for an address. It comes from the variables known to curl."""
     if proxy_bypass(address.hostname or ""):
         return None
     proxies = getproxies()

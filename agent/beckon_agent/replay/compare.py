@@ -62,7 +62,7 @@ class End:
         """Signal the end of the recording, and wait to be stopped."""
         self.reached.set()
         await asyncio.get_running_loop().create_future()
-        raise AssertionError("nobody answers that")
+        raise AssertionError("a future without a result has ended")
 
 
 _MOST_LINES = 2_000
@@ -79,10 +79,7 @@ class Difference:
 
 
 def first_difference(where: str, recorded: object, replayed: object) -> Difference | None:
-    """Return the first difference of two JSON values, or `None`.
-
-    `None` means the same byte for byte.
-    """
+    """Return the first difference of two JSON values, or `None`. `None` means the same byte for byte."""
     if _json_text(recorded) == _json_text(replayed):
         return None
     match recorded, replayed:

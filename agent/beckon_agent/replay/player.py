@@ -12,9 +12,15 @@ from beckon_agent.core.records import FINAL, CallState, NewRun, StoredCall, Stor
 from beckon_agent.core.run_events import RunEvent, RunSuspended
 from beckon_agent.durable.base import Ask, options_from_request
 from beckon_agent.durable.engine import EnginePace, RunEngine
+from beckon_agent.replay.callers import (
+    LiveCall,
+    LiveCaller,
+    LiveTools,
+    RecordedCaller,
+    RecordedModel,
+    with_effects,
+)
 from beckon_agent.replay.compare import Difference, End, Order, compare_recordings
-from beckon_agent.replay.live import LiveCall, LiveCaller, LiveTools, with_effects
-from beckon_agent.replay.model import RecordedCaller, RecordedModel
 from beckon_agent.replay.recording import Recording, read_recording
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
@@ -239,10 +245,7 @@ class Replayer:
     async def replay(
         self, recording: Recording, wish: Wish, hosted: AgentHandle
     ) -> AsyncGenerator[LiveCall | ReplayReport]:
-        """Yield each real call, and then the report.
-
-        Raises `NoRoom` and `CannotReplay`.
-        """
+        """Yield each real call, and then the report. Raises `NoRoom` and `CannotReplay`."""
         events: asyncio.Queue[LiveCall | None] = asyncio.Queue()
         live = None
         if wish.live_tools:

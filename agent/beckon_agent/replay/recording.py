@@ -127,10 +127,7 @@ class Recording:
 
 
 async def read_recording(store: Store, run: StoredRun) -> Recording:
-    """Read the recording of a run.
-
-    Raises `StoreUnavailable`, and `ValueError` for an unreadable log.
-    """
+    """Read the recording of a run. Raises `StoreUnavailable`, and `ValueError` for an unreadable log."""
     past = await store.runs.load_past(run.id)
     events, dropped = _valid_entries(await _read_log(store, run.id))
     whole = run.status in ("completed", "incomplete")

@@ -12,7 +12,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
-from beckon_agent.core.call_budget import propagate_attributes
 from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
 from beckon_agent.core.run_events import (
     ApprovalRequested,
@@ -27,18 +26,19 @@ from beckon_agent.core.run_events import (
     RunSuspended,
     TextDelta,
 )
-from beckon_agent.core.run_types import Agent, Model, Options
-from beckon_agent.run.request_options import (
+from beckon_agent.core.run_types import Agent, Model, Options, propagate_attributes
+from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
+from beckon_agent.run.turn import (
     assistant_message,
     count_results,
     ending_of,
+    limit_calls,
+    make_calls,
     options_of_step,
     refuse_disallowed,
     result_message,
     system_message,
 )
-from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
-from beckon_agent.run.turn_calls import limit_calls, make_calls
 from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
 from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import unknown_outcome
@@ -53,7 +53,7 @@ Item = TypeVar("Item")
 
 _TOO_SHORT = 0.05  # seconds; a tool's time-out comes a moment before the run's, and nothing answers in that
 _NOTES: dict[Ending, str] = {
-    "step_limit": "the model was asked as often as one run may ask it",
+    "step_limit": "the run has reached its limit of requests to the model",
     "time_limit": "the run took as long as it may take",
     "token_limit": "the run used as many tokens as it may use",
 }
@@ -170,10 +170,7 @@ class Run:
     async def _ask_model(
         self, tools: Sequence[Tool], step: int
     ) -> AsyncGenerator[TextDelta | ReasoningDelta | Turn]:
-        """Yield one answer of the model.
-
-        An empty line separates its text from the text before it.
-        """
+        """Yield one answer of the model. An empty line separates its text from the text before it."""
         if self._seconds_left < _TOO_SHORT:
             raise OutOfTime
         gap = self._text_gap()
@@ -348,10 +345,7 @@ class Run:
         )
 
     def _limit_at(self, step: int) -> Ending | None:
-        """Return the limit reached after a step, if any.
-
-        The model is not asked again after that step.
-        """
+        """Return the limit reached after a step, if any. The model is not asked again after that step."""
         tokens = self._options.chain.token_limit(self._agent.limits.tokens)
         own = self._usage.total_tokens if self._usage is not None else 0
         if tokens is not None and own + self._elsewhere >= tokens:
@@ -373,8 +367,5 @@ def _is_theirs(call: ToolCallState) -> bool:
 
 
 def _may_cost(call: ToolCallState) -> bool:
-    """True if a call may still use tokens not counted yet.
-
-    Its tool may be an agent.
-    """
+    """True if a call may still use tokens not counted yet. Its tool may be an agent."""
     return call.finished is None and isinstance(call.prepared.action, Tool | NeedsApproval)

@@ -18,8 +18,7 @@ from beckon_agent.core.model_types import (
 )
 from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
-from beckon_agent.dialects.base import Allows, Dialect, Item, Reader
-from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.base import Allows, Dialect, Item, RawCall, Reader
 from beckon_agent.dialects.provenance import Provenance
 from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_dialect
 from beckon_agent.model.client import ModelClient
@@ -150,16 +149,13 @@ class DialectModel:
         known = self._declared.pop(key, None)
         if known is None or known[1] is not lowering or not _reads_as(known[0], tool):
             known = tool, lowering, declare(tool, lowering)
-        self._declared[key] = known  # at the end: the first one is the one that nobody used for longest
+        self._declared[key] = known  # at the end: the first one is the least recently used
         if len(self._declared) > _CACHED_DECLARATIONS:
             del self._declared[next(iter(self._declared))]
         return known[2]
 
     def _lower_further(self, error: SchemaRejected) -> bool:
-        """Declare with the fewest keywords from now on.
-
-        Return True if that is a change.
-        """
+        """Declare with the fewest keywords from now on. Return True if that is a change."""
         if self._few_keywords:
             return False
         logger.warning("the model server refuses a schema (%s); declaring with fewer keywords", error)
@@ -167,10 +163,7 @@ class DialectModel:
         return True
 
     def _fall_back(self, error: ModelRefused) -> bool:
-        """Speak a text dialect from now on.
-
-        Return True if that is allowed and a change.
-        """
+        """Speak a text dialect from now on. Return True if that is allowed and a change."""
         if not self._may_fall_back:
             return False
         self._may_fall_back = False
@@ -180,10 +173,7 @@ class DialectModel:
 
 
 def _reads_as(before: Tool, now: Tool) -> bool:
-    """True if a tool looks to the model as it did before.
-
-    Policies change others of its members.
-    """
+    """True if a tool looks to the model as it did before. Policies change others of its members."""
     return before.parameters is now.parameters and before.description == now.description
 
 

@@ -53,10 +53,7 @@ class OfferedTools:
         return [call.handed_back() if call.tool_call.name in self.theirs else call for call in calls]
 
     def answer_searches(self, calls: Sequence[PreparedCall]) -> list[PreparedCall]:
-        """Return the calls, with answers for those of `find_tools`.
-
-        A call of `find_tools` sends no event.
-        """
+        """Return the calls, with answers for those of `find_tools`. A call of `find_tools` sends no event."""
         return [self._answer_search(call) if call.action is FIND_TOOLS else call for call in calls]
 
     def _answer_search(self, call: PreparedCall) -> PreparedCall:
@@ -115,10 +112,7 @@ class ToolOffers:
 
 
 def _room_for_tools(most: int, wanted: int, theirs: int) -> int:
-    """Return the number of declarations left for our own tools.
-
-    The client's tools come first, and count.
-    """
+    """Return the number of declarations left for our own tools. The client's tools come first, and count."""
     return max(0, min(most - theirs, max(1, wanted - theirs)))
 
 

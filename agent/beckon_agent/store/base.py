@@ -32,10 +32,7 @@ NOTHING = LogEntries()
 
 
 class StoreUnavailable(Exception):
-    """The database does not answer, or not in time.
-
-    Either nothing was changed, or the outcome is unknown.
-    """
+    """The database does not answer, or not in time. Either nothing was changed, or the outcome is unknown."""
 
 
 class StoreRefused(Exception):
@@ -70,10 +67,7 @@ class Runs(Protocol):
         ...
 
     async def load_past(self, run_id: str) -> Past:
-        """Return all turns and calls of a run so far.
-
-        Both are empty for a run that does not exist.
-        """
+        """Return all turns and calls of a run so far. Both are empty for a run that does not exist."""
         ...
 
     async def load_messages(self, run_id: str) -> list[Message]:
@@ -164,17 +158,11 @@ class Journal(Protocol):
         ...
 
     async def mark_sent(self, run_id: str, holder: str, event_id: str, *, seconds: float = 0.0) -> None:
-        """Mark a call as sent, before sending it.
-
-        Its reply is due in `seconds`.
-        """
+        """Mark a call as sent, before sending it. Its reply is due in `seconds`."""
         ...
 
     async def find_due_call(self, event_id: str) -> tuple[StoredCall, float] | None:
-        """Return a call and the seconds until its reply is due.
-
-        The clock is that of the store.
-        """
+        """Return a call and the seconds until its reply is due. The clock is that of the store."""
         ...
 
     async def mark_accepted(
@@ -194,10 +182,7 @@ class Journal(Protocol):
         ...
 
     async def store_report(self, event_id: str, report: Mapping[str, Any]) -> bool:
-        """Store the latest progress report of an unanswered call.
-
-        Return True if there is such a call.
-        """
+        """Store the latest progress report of an unanswered call. Return True if there is such a call."""
         ...
 
     async def list_reports(self, run_id: str) -> list[StoredCall]:
@@ -255,10 +240,7 @@ class Conversations(Protocol):
     """Message threads independent of the life of their runs."""
 
     async def open(self, conversation: StoredConversation, messages: Sequence[Message]) -> None:
-        """Store a new conversation with its first messages.
-
-        Raises `ValueError` if the id is taken.
-        """
+        """Store a new conversation with its first messages. Raises `ValueError` if the id is taken."""
         ...
 
     async def find(self, conversation_id: str) -> StoredConversation | None:
@@ -270,10 +252,7 @@ class Conversations(Protocol):
         ...
 
     async def close(self, conversation_id: str) -> bool:
-        """Delete a conversation; return True if it existed.
-
-        Its runs stay.
-        """
+        """Delete a conversation; return True if it existed. Its runs stay."""
         ...
 
     async def read(self, conversation_id: str) -> list[Message]:
@@ -305,17 +284,11 @@ class History(Protocol):
         ...
 
     async def list_pending_approvals(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
-        """Return the calls with a pending approval, the oldest run first.
-
-        `after` is an event id.
-        """
+        """Return the calls with a pending approval, the oldest run first. `after` is an event id."""
         ...
 
     async def list_exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
-        """Return the exchanged events of a run's calls, in their order.
-
-        `after` is an event id.
-        """
+        """Return the exchanged events of a run's calls, in their order. `after` is an event id."""
         ...
 
 
@@ -339,10 +312,7 @@ class Counters(Protocol):
     """The use of limits, exact over all replicas."""
 
     async def take_amount(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
-        """Use an amount of a limit per sliding window, all or nothing.
-
-        `window` is in seconds.
-        """
+        """Use an amount of a limit per sliding window, all or nothing. `window` is in seconds."""
         ...
 
     async def reserve_amount(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:

@@ -67,7 +67,7 @@ class Metrics:
             "model_tools", "How many tools a request to the model had.", "agent", buckets=_TOOLS
         )
         self._tools = self._add_gauge("tools", "Tools in the catalogue.")
-        self._running = self._add_gauge("running", "Runs and calls by hand that are under way.")
+        self._running = self._add_gauge("running", "Runs and calls by hand that are in progress.")
         self._resumed = self._add_counter(
             "runs_resumed_total",
             "Stored runs that went on here: after a process was lost over them, or after a wait.",

@@ -90,7 +90,7 @@ class RunObserver:
         self._metrics = metrics
         self._run_id = run_id
         self._common: dict[str, Value] = {
-            "gen_ai.provider.name": "openai",  # the wire's format, whoever speaks it
+            "gen_ai.provider.name": "openai",  # the format of the requests, for any server
             "gen_ai.agent.name": agent,
         }
         if conversation:
@@ -137,10 +137,7 @@ class RunObserver:
 
 
 class _RunSeen:
-    """The ending and the usage of a run, read from its events.
-
-    `ending` is empty until an event has it.
-    """
+    """The ending and the usage of a run, read from its events. `ending` is empty until an event has it."""
 
     def __init__(self) -> None:
         self.ending = ""
@@ -232,10 +229,7 @@ class _WatchedModel:
 
 
 class _AnswerMeasures:
-    """The measures of one answer as far as received.
-
-    `first` is the time to its first piece, in seconds.
-    """
+    """The measures of one answer as far as received. `first` is the time to its first piece, in seconds."""
 
     def __init__(self) -> None:
         self.begun = time.monotonic()

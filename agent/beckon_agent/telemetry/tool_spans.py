@@ -1,8 +1,7 @@
 """Spans of tool calls, and the content of messages, arguments and results in spans.
 
-Content is recorded only where the setting `VARIABLE` requests it. Setting and shape are those of the GenAI
-conventions: `gen_ai.input.messages` and `gen_ai.output.messages` are lists of messages, each a role with its
-parts.
+The shape of content is that of the GenAI conventions: `gen_ai.input.messages` and `gen_ai.output.messages`
+are lists of messages, each a role with its parts.
 """
 
 import secrets
@@ -15,7 +14,7 @@ from opentelemetry.trace import Span, SpanKind
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message, ToolCall, Turn
 from beckon_agent.core.run_events import CallFinished
-from beckon_agent.telemetry.spans import during, mark_failed
+from beckon_agent.telemetry.spans import captures_content, during, mark_failed
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
 from beckon_runtime.tracing import carried
@@ -26,10 +25,7 @@ _REASONS = frozenset(reason.value for reason in Reason)
 
 
 def outcome_label(call: CallFinished) -> str:
-    """Return `answered` or the reason of the failure.
-
-    A reason invented by a tool becomes `tool_failed`.
-    """
+    """Return `answered` or the reason of the failure. A reason invented by a tool becomes `tool_failed`."""
     if not call.failed:
         return ANSWERED
     reason = failure_reason(call.result)
@@ -43,52 +39,23 @@ def failure_reason(result: object) -> str:
     return reason if isinstance(reason, str) else ""
 
 
-VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-
-_YES = frozenset(("true", "span_only", "span_and_event"))
-# We write no events, so `event_only` asks for nothing.
-_NO = frozenset(("", "false", "no_content", "event_only"))
 _LONGEST_TEXT = 8_000  # characters of one text
 _MOST_MESSAGES = 50
-
-_captured = False
-
-
-def is_content_wanted(environment: Mapping[str, str]) -> bool:
-    """Return True if the environment requests content in spans.
-
-    Raises `ValueError` for an unknown value.
-    """
-    word = environment.get(VARIABLE, "").strip().lower()
-    if word not in _YES | _NO:
-        raise ValueError(f"{VARIABLE}: use SPAN_ONLY, or leave it unset for spans without content")
-    return word in _YES
-
-
-def capture_content(*, enabled: bool) -> None:
-    """Enable or disable content in the spans of this process."""
-    global _captured  # noqa: PLW0603  # the tracer that it goes with is one for the process, too
-    _captured = enabled
-
-
-def captures_content() -> bool:
-    """Return True if spans hold content."""
-    return _captured
 
 
 def arguments_attribute(given: Mapping[str, object]) -> dict[str, str]:
     """Return the attribute with the arguments of a call."""
-    return {"gen_ai.tool.call.arguments": _cut_text(_to_json(given))} if _captured else {}
+    return {"gen_ai.tool.call.arguments": _cut_text(_to_json(given))} if captures_content() else {}
 
 
 def result_attribute(given: object) -> dict[str, str]:
     """Return the attribute with the result of a call."""
-    return {"gen_ai.tool.call.result": _cut_text(_to_json(given))} if _captured else {}
+    return {"gen_ai.tool.call.result": _cut_text(_to_json(given))} if captures_content() else {}
 
 
 def input_attribute(messages: Sequence[Message]) -> dict[str, str]:
     """Return the attribute with the last messages of the prompt."""
-    if not _captured:
+    if not captures_content():
         return {}
     return {
         "gen_ai.input.messages": _to_json([_to_message(message) for message in messages[-_MOST_MESSAGES:]])
@@ -97,7 +64,7 @@ def input_attribute(messages: Sequence[Message]) -> dict[str, str]:
 
 def output_attribute(turn: Turn) -> dict[str, str]:
     """Return the attribute with an answer of the model."""
-    if not _captured:
+    if not captures_content():
         return {}
     calls = [_to_call(call.id, call.name, call.arguments) for call in turn.calls]
     message = {
@@ -200,10 +167,7 @@ def trace_members() -> dict[str, str]:
 
 @contextmanager
 def trace_event(event_id: str, source: str, tool: Tool) -> Iterator[None]:
-    """Trace the event of a call from sending to reply.
-
-    The event joins this span.
-    """
+    """Trace the event of a call from sending to reply. The event joins this span."""
     attributes = {
         "cloudevents.event_id": event_id,
         "cloudevents.event_source": source,

@@ -1,14 +1,17 @@
 """Calls through the shim to the Broker, and the shim's answers.
 
 The shim answers with one JSON document, or with a stream from the tool's first report on.
+The keys of the shim sign calls and authenticate late replies.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import aiohttp
 
@@ -35,7 +38,6 @@ from beckon_agent.tool_calls.outcome import (
 )
 from beckon_agent.tool_calls.progress import Latest, OnReport, current_listener, read_report
 from beckon_agent.tool_calls.recorded_events import record_call, record_problem, record_receipt
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.cloudevents.events import (
     STRUCTURED_TYPE,
     CloudEvent,
@@ -43,7 +45,56 @@ from beckon_contract.cloudevents.events import (
     from_structured,
     to_binary,
 )
+from beckon_contract.correlation import Keyring, RawHeader, is_of_call, sign_request, verify
 from beckon_contract.failures import Reason
+
+
+class ReplyKeys:
+    """The keys in force, from a text or from a file. The file is read again when it changes."""
+
+    def __init__(self, text: str = "", path: Path | None = None) -> None:
+        """Read the keys; raise `ValueError` for a bad one, without showing it.
+
+        Raises `OSError` for an unreadable file.
+        """
+        self._path = path
+        self._state: tuple[int, int, int] | None = None
+        self._ring = Keyring.parse(text) if text else None
+        if path is not None:
+            self._read_keys(path)
+
+    def __bool__(self) -> bool:
+        """True if there are keys at all."""
+        return self._ring is not None
+
+    def is_proven(self, token: str, call_id: str) -> bool:
+        """True if a token was given to the receiver of this call."""
+        self._refresh_keys()
+        claim = verify(self._ring, token) if self._ring is not None else None
+        return (
+            self._ring is not None and claim is not None and is_of_call(self._ring, claim, call_id.encode())
+        )
+
+    def sign_call(self, path: str, headers: Iterable[RawHeader], body: bytes) -> str | None:
+        """Return the `authorization` header of a call to the shim, `None` without keys."""
+        self._refresh_keys()
+        return None if self._ring is None else sign_request(self._ring, path, headers, body, time.time())
+
+    def _refresh_keys(self) -> None:
+        if self._path is None:
+            return
+        try:
+            self._read_keys(self._path)
+        except (OSError, ValueError) as error:
+            logger.warning("the keys in %s cannot be used, the old ones stay: %s", self._path, error)
+
+    def _read_keys(self, path: Path) -> None:
+        found = path.stat()  # of what the link points to: the kubelet swaps the link
+        state = found.st_mtime_ns, found.st_size, found.st_ino
+        if state != self._state:
+            self._ring = Keyring.parse(path.read_text())
+            self._state = state
+
 
 EVENT_STREAM = "text/event-stream"
 RECEIPT = "beckon-receipt"
@@ -69,10 +120,7 @@ class ShimAnswer:
 
 
 async def read_answer(response: aiohttp.ClientResponse, hear: OnReport | None, limit: int) -> ShimAnswer:
-    """Return the final answer; pass the reports before it to `hear`.
-
-    Raises the errors of aiohttp.
-    """
+    """Return the final answer; pass the reports before it to `hear`. Raises the errors of aiohttp."""
     receipt = response.headers.get(RECEIPT, "")
     if hear is not None and response.content_type == EVENT_STREAM:
         return _to_answer(await _read_last_payload(response, hear), limit, receipt)
@@ -128,10 +176,7 @@ logger = logging.getLogger(__name__)
 
 
 class BrokerRoute:
-    """Sends calls to the shim at `url`.
-
-    Never raises for a failure of a tool or a Broker.
-    """
+    """Sends calls to the shim at `url`. Never raises for a failure of a tool or a Broker."""
 
     def __init__(
         self, session: aiohttp.ClientSession, url: str, max_reply_bytes: int, keys: ReplyKeys | None = None
@@ -190,6 +235,10 @@ class BrokerRoute:
         headers += [("prefer", prefer), ("x-request-id", request_id()), *trace_headers(event)]
         if call.may_be_repeated:
             headers.append(("beckon-idempotent", "true"))
+        if call.tool.reply == "any":
+            headers.append(("beckon-reply", "any"))
+        if call.tool.reply_attribute:
+            headers.append(("beckon-reply-attribute", call.tool.reply_attribute))
         if call.may_be_late:
             headers.append((RECEIPT, "true"))
         hear = current_listener()
@@ -253,12 +302,14 @@ def _from_problem(status: int, problem: Mapping[str, object]) -> CallOutcome:
         return replace(unknown_outcome(because), lost=True)
     if status == 504:
         return failed_outcome(Reason.TIMEOUT, detail)
-    if problem.get("delivered"):
-        if str(problem.get("type")).endswith(_DEAD_LETTER) and "code" not in problem:
-            return unknown_outcome(detail)  # the Broker does not say that the tool answered, nor what
-        return failed_outcome(Reason.TOOL_FAILED, detail)
-    if status == 502 and problem.get("code") == 403:
+    code = problem.get("code")
+    if status == 502 and code == 403:
         return failed_outcome(Reason.DENIED, str(problem.get("reason_text") or detail))
-    if status == 502 and problem.get("code") in (400, 422):
+    if status == 502 and code in (400, 422):
         return failed_outcome(Reason.INVALID_ARGUMENTS, str(problem.get("reason_text") or detail))
+    if problem.get("delivered"):
+        # No answer, or 404, at the last attempt: the tool may have been lost at work in an earlier one.
+        if str(problem.get("type")).endswith(_DEAD_LETTER) and code in (None, 404):
+            return unknown_outcome(detail)
+        return failed_outcome(Reason.TOOL_FAILED, detail)
     return failed_outcome(Reason.UNDELIVERABLE, detail)

@@ -12,14 +12,13 @@ from beckon_agent.core.run_events import CallFinished
 from beckon_agent.core.run_types import Agent
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.tool_spans import trace_event, trace_tool_call
-from beckon_agent.tool_calls.broker import BrokerRoute
+from beckon_agent.tool_calls.broker import BrokerRoute, ReplyKeys
 from beckon_agent.tool_calls.direct import DirectRoute
 from beckon_agent.tool_calls.outcome import MAX_REPLY_BYTES, CallOutcome, OutgoingCall, failed_outcome
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_agent.tool_calls.validation import SHOWN_NAME, HandedBack, NeedsApproval, PreparedCall
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
-from beckon_runtime.logs import about
+from beckon_runtime.logs import about, point_to_log
 
 
 class Dispatcher:
@@ -51,10 +50,7 @@ logger = logging.getLogger(__name__)
 
 
 class AnswersLater(Exception):
-    """The tool has taken the call, and answers by a later event.
-
-    No connection waits for that event.
-    """
+    """The tool has taken the call, and answers by a later event. No connection waits for that event."""
 
 
 @runtime_checkable
@@ -142,9 +138,8 @@ class ToolCaller:
             return await self._dispatcher.send(call)
         except Exception:  # a mistake of ours in one call must not take the others' results with it
             logger.exception("request %s: the call %s of %s failed", request_id(), call.id, call.tool.name)
-            return failed_outcome(
-                Reason.TOOL_FAILED, "the call failed unexpectedly; the agent's log says why"
-            )
+            message = f"the call failed unexpectedly; {point_to_log('agent', call.id)}"
+            return failed_outcome(Reason.TOOL_FAILED, message)
 
 
 def _without_approval(call: ToolCall) -> CallOutcome:

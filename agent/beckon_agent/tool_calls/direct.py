@@ -14,7 +14,6 @@ from beckon_agent.tool_calls.outcome import (
     CallOutcome,
     NotAccepted,
     OutgoingCall,
-    RawHeaders,
     call_event,
     failed_outcome,
     from_json,
@@ -30,7 +29,7 @@ from beckon_agent.tool_calls.outcome import (
 )
 from beckon_agent.tool_calls.recorded_events import record_call, record_problem
 from beckon_contract.cloudevents.events import CloudEvent, is_event, to_binary
-from beckon_contract.cloudevents.media_types import is_json
+from beckon_contract.cloudevents.extensions import is_json
 from beckon_contract.failures import Reason
 from beckon_contract.jsontext import NotJsonError, loads
 from beckon_contract.resources.tools import Tool
@@ -42,10 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class DirectRoute:
-    """Posts calls to the addresses of their tools.
-
-    Never raises for a failure of a tool.
-    """
+    """Posts calls to the addresses of their tools. Never raises for a failure of a tool."""
 
     def __init__(self, session: aiohttp.ClientSession, max_reply_bytes: int) -> None:
         self._session = session
@@ -88,7 +84,7 @@ class DirectRoute:
             if content is None:
                 return too_large(self._max_reply_bytes)
             if 200 <= response.status < 300:
-                return _read_answer(response.status, response.raw_headers, response.content_type, content)
+                return _read_answer(tool, response, content)
             if _was_not_taken(response, tool):
                 raise NotAccepted(
                     retry_after(response.headers.get("retry-after", "")), _error_text(response, content)
@@ -107,10 +103,14 @@ def _with_expiry(event: CloudEvent, seconds: float) -> CloudEvent:
     return replace(event, extensions={**event.extensions, "expirytime": stamp})
 
 
-def _read_answer(status: int, headers: RawHeaders, content_type: str, content: bytes) -> CallOutcome:
-    if is_event(headers):
-        return from_reply(headers, content)
+def _read_answer(tool: Tool, response: aiohttp.ClientResponse, content: bytes) -> CallOutcome:
+    content_type = response.content_type
+    if is_event(response.raw_headers):
+        return from_reply(response.raw_headers, content)
     if not content:
+        if tool.reply == "any":
+            return CallOutcome(None)
+        status = response.status
         return failed_outcome(
             Reason.TOOL_FAILED, f"the tool took the call and answered without a result (HTTP status {status})"
         )

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 import aiohttp
 import orjson
 
-from beckon_agent.core.call_budget import current_attributes, reported_cost
+from beckon_agent.core.run_types import current_attributes, reported_cost
 from beckon_agent.telemetry.tool_spans import trace_members
 from beckon_agent.tool_calls.recorded_events import record_reply
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
-from beckon_contract.cloudevents.extensions import is_acceptance
-from beckon_contract.cloudevents.media_types import is_json
+from beckon_contract.cloudevents.extensions import is_acceptance, is_json
 from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import dumps
 from beckon_contract.resources.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
@@ -90,10 +89,7 @@ def is_repeatable(tool: Tool) -> bool:
 
 
 def call_event(call: OutgoingCall) -> CloudEvent:
-    """Return the event of a call.
-
-    A tool recognises a second delivery by the event's id.
-    """
+    """Return the event of a call. A tool recognises a second delivery by the event's id."""
     return CloudEvent(
         id=call.id,
         source=call.tool.source or call.source,
@@ -123,10 +119,7 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes | Non
 
 
 def too_large(limit: int) -> CallOutcome:
-    """Return the outcome of a call with too large a reply.
-
-    Such a reply is not read to its end.
-    """
+    """Return the outcome of a call with too large a reply. Such a reply is not read to its end."""
     return failed_outcome(Reason.TOOL_FAILED, f"the tool's reply is larger than {limit} bytes")
 
 

@@ -15,10 +15,7 @@ _LONGEST = 500  # characters of a message; the SDK sends no more
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """The progress of a call: `done` of `total`, in any unit.
-
-    `total` is `None` if it is unknown.
-    """
+    """The progress of a call: `done` of `total`, in any unit. `total` is `None` if it is unknown."""
 
     done: float
     total: float | None = None
@@ -71,10 +68,7 @@ def _to_number(value: object) -> float | None:
 
 
 class Latest:
-    """Passes on reports of growing progress only.
-
-    Brokers may deliver two reports in the wrong order.
-    """
+    """Passes on reports of growing progress only. Brokers may deliver two reports in the wrong order."""
 
     def __init__(self, hear: OnReport) -> None:
         self._hear = hear

@@ -24,10 +24,7 @@ SHOWN_NAME = 80  # characters of a name that the model made up
 
 @dataclass(frozen=True, slots=True)
 class NeedsApproval:
-    """A call in need of a person's approval.
-
-    Once the person allows it, the call is made with `tool`.
-    """
+    """A call in need of a person's approval. Once the person allows it, the call is made with `tool`."""
 
     tool: Tool
 
@@ -81,10 +78,7 @@ class PreparedCall:
         return replace(self, action=NeedsApproval(tool)) if needs_approval else self
 
     def as_message_part(self) -> Message:
-        """Return the call for an assistant message.
-
-        Its arguments are always an object.
-        """
+        """Return the call for an assistant message. Its arguments are always an object."""
         function = {"name": self.tool_call.name, "arguments": jsontext.dumps(self.arguments).decode()}
         return {**self.tool_call.extra, "id": self.tool_call.id, "type": "function", "function": function}
 

@@ -133,10 +133,7 @@ def family_of(tool: Tool) -> str:
 
 
 def _plain_name(tool: Tool) -> str:
-    """Return a tool's name without its hash, if it has one.
-
-    The hash says nothing about the tool.
-    """
+    """Return a tool's name without its hash, if it has one. The hash says nothing about the tool."""
     return tool.name.rpartition("__")[0] or tool.name
 
 
@@ -335,10 +332,7 @@ class Indexes:
 
 
 def _same_tools(before: Mapping[str, Tool], now: Mapping[str, Tool]) -> bool:
-    """True if two catalogues hold the same tools.
-
-    An unchanged tool stays the same object.
-    """
+    """True if two catalogues hold the same tools. An unchanged tool stays the same object."""
     if before is now:
         return True
     return len(before) == len(now) and all(before.get(name) is tool for name, tool in now.items())

@@ -14,6 +14,7 @@ from beckon_agent.tools.explain import (
     delivery_words,
     route_stations,
 )
+from beckon_contract.catalogue.annotations import DISPATCH
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.catalogue.check import (
     check_broker,
@@ -23,15 +24,14 @@ from beckon_contract.catalogue.check import (
     check_trigger,
 )
 from beckon_contract.catalogue.diagnostics import Finding
-from beckon_contract.catalogue.options import DISPATCH
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
 from beckon_contract.knative.delivery import Delivery, Destination
 from beckon_contract.knative.eventtypes import GROUP, InvalidEventType, parse_event_type
+from beckon_contract.knative.reply_triggers import REPLY_ATTRIBUTE
 from beckon_contract.knative.routes import Listener, call_attributes, choose_broker
 from beckon_contract.knative.triggers import InvalidResource, parse_broker
 from beckon_contract.kubernetes_objects import Condition, Key, Resource
-from beckon_contract.resources.tool_resource import ready_from
-from beckon_contract.resources.tools import Refusal, Skipped, Tool
+from beckon_contract.resources.tools import Refusal, Skipped, Tool, ready_from
 
 
 class CatalogueSource(Protocol):
@@ -46,10 +46,7 @@ class CatalogueSource(Protocol):
         ...
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
-        """Return the explanation of an EventType, `None` for an unknown one.
-
-        Never blocks or raises.
-        """
+        """Return the explanation of an EventType, `None` for an unknown one. Never blocks or raises."""
         ...
 
 
@@ -96,7 +93,6 @@ _UNROUTED = frozenset(
         "TriggerNotReady",
     }
 )
-_REPLY = "replyid"  # by default; a Trigger on another attribute is not known for a reply's
 
 
 class Judge:
@@ -191,21 +187,21 @@ class Judge:
             _routed_condition(found),
             self._judge_answerable(namespace, broker, direct=direct),
         ]
-        # What the manifests do not say of replies, somebody else may have seen to.
+        # Replies may be arranged outside of these manifests.
         ready = ready_from([one for one in judged if one.status != "Unknown"])
         return [*judged, self._dead_lettered(namespace, broker, direct=direct), ready]
 
     def _judge_answerable(self, namespace: str, broker: str, *, direct: bool) -> Condition:
         if direct:
             return Condition(ANSWERABLE, "True", "Direct", "the reply comes in the answer to the call")
-        reply = {**call_attributes("reply", None, self._caller), _REPLY: "token"}
+        reply = {**call_attributes("reply", None, self._caller), REPLY_ATTRIBUTE: "token"}
         for listener in self._table.passing(namespace, reply):
             if listener.trigger.broker == broker and not (listener.catches_all or listener.not_ready):
                 message = f"Trigger {listener.trigger.name} brings replies to the shim"
                 return Condition(ANSWERABLE, "True", "ReplyTrigger", message)
         message = (
-            f"no Trigger of these manifests asks for the attribute {_REPLY!r} of Broker {broker}, which "
-            "brings replies to the shim; beckon up writes one"
+            f"no Trigger of these manifests asks for the attribute {REPLY_ATTRIBUTE!r} of Broker {broker}, "
+            "which brings replies to the shim; beckon up writes one"
         )
         return Condition(ANSWERABLE, "Unknown", "NoReplyTrigger", message)
 
@@ -214,12 +210,12 @@ class Judge:
             return Condition(DEAD_LETTERED, "True", "Direct", "a failure comes in the answer to the call")
         delivery = self._delivery_of(namespace, broker)
         if delivery is None:
-            message = f"no manifest holds the Broker {broker}, so nobody can tell"
+            message = f"no manifest holds the Broker {broker}, so it is unknown"
             return Condition(DEAD_LETTERED, "Unknown", "BrokerNotFound", message)
         if delivery.dead_letter is None:
             message = f"name the shim in spec.delivery.deadLetterSink of Broker {broker}"
             return Condition(DEAD_LETTERED, "False", "NoDeadLetterSink", message)
-        return Condition(DEAD_LETTERED, "True", "ToShim", "an undeliverable call is told at once")
+        return Condition(DEAD_LETTERED, "True", "ToShim", "an undeliverable call is reported at once")
 
     def _find_problems(
         self, resource: Resource, found: Tool | Refusal | Skipped, passing: list[Listener], broker: str
@@ -250,10 +246,7 @@ def _routed_condition(found: Tool | Refusal | Skipped) -> Condition:
 
 
 def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str]:
-    """Return the type, source, Broker and description of an EventType.
-
-    Missing ones are empty or `None`.
-    """
+    """Return the type, source, Broker and description of an EventType. Missing ones are empty or `None`."""
     try:
         read = parse_event_type(resource)
     except InvalidEventType:

@@ -11,7 +11,7 @@ StationKind = Literal["EventType", "Broker", "Trigger", "Service", "Reply"]
 StationState = Literal["ok", "broken", "unknown"]
 
 DECLARED, ROUTED, ANSWERABLE, DEAD_LETTERED = "Declared", "Routed", "Answerable", "DeadLettered"
-AVAILABLE = "Available"
+AVAILABLE, REPLIES_ARRIVE = "Available", "RepliesArrive"
 
 # Where a call stops, by the reason of the condition Routed; with any other it is the Trigger.
 _STOPS: Mapping[str, StationKind] = {
@@ -75,10 +75,6 @@ class Explanation:
     conditions: Sequence[Condition]
     route: Sequence[Station]
     findings: Sequence[Finding] = ()
-
-    def find_condition(self, name: str) -> Condition | None:
-        """Return a condition by its type."""
-        return next((found for found in self.conditions if found.type == name), None)
 
 
 def route_stations(
@@ -151,6 +147,9 @@ def _find_stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str
     available = judged.get(AVAILABLE)
     if available is not None and available.status == "False":
         return _WAITS.get(available.reason), available.message
+    arriving = judged.get(REPLIES_ARRIVE)
+    if arriving is not None and arriving.status == "False":
+        return "Reply", arriving.message
     return None, ""
 
 

@@ -84,10 +84,7 @@ def find_used(messages: Sequence[Message]) -> list[str]:
 
 
 def names_found(messages: Sequence[Message]) -> list[str]:
-    """Return the tool names found by the last calls of `find_tools`.
-
-    One turn may have several such calls.
-    """
+    """Return the tool names found by the last calls of `find_tools`. One turn may have several such calls."""
     names: list[str] = []
     for message in reversed(messages):
         if names and message.get("role") != "tool":
@@ -98,10 +95,7 @@ def names_found(messages: Sequence[Message]) -> list[str]:
 
 
 def answer_positions(messages: Sequence[Message]) -> list[int]:
-    """Return the number of messages before each answer of the model.
-
-    The first answer comes first.
-    """
+    """Return the number of messages before each answer of the model. The first answer comes first."""
     return [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
 
 
@@ -178,10 +172,7 @@ FIND_TOOLS: Final = Tool(
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Answers `find_tools` for one request.
-
-    `room` is the number of found tools that can be declared next.
-    """
+    """Answers `find_tools` for one request. `room` is the number of found tools that can be declared next."""
 
     index: Index
     offered: Mapping[str, Tool]
@@ -203,10 +194,7 @@ class Finder:
         return {"tools": tools, "note": "You can call these tools from now on."}
 
     def find_names(self, query: str, most: int) -> list[str]:
-        """Return the tools named in a query, then the best matches.
-
-        Both are names, at most `most`.
-        """
+        """Return the tools named in a query, then the best matches. Both are names, at most `most`."""
         named = named_in(query, self.offered)
         fitting = self.index.find_best(query_of_text(query), most, self.offered.__contains__)
         return list(dict.fromkeys([*named, *fitting]))[:most]

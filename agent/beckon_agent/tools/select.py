@@ -28,10 +28,7 @@ _REMEMBERED: Final = 2048
 
 
 class SelectionMemory:
-    """A cache of the choices of earlier turns.
-
-    It saves time, and changes no choice.
-    """
+    """A cache of the choices of earlier turns. It saves time, and changes no choice."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[int, list[str]] = OrderedDict()
@@ -49,10 +46,7 @@ class SelectionMemory:
 
 @dataclass(frozen=True, slots=True)
 class RankedTools:
-    """Chooses at most `room` names of the finder's tools.
-
-    `pinned` are always among them.
-    """
+    """Chooses at most `room` names of the finder's tools. `pinned` are always among them."""
 
     finder: Finder
     pinned: Sequence[str]
@@ -107,10 +101,7 @@ class RankedTools:
 
 
 def _goes_on(messages: Sequence[Message]) -> bool:
-    """True if the model is in the middle of a task.
-
-    Then the last message is a tool's.
-    """
+    """True if the model is in the middle of a task. Then the last message is a tool's."""
     return bool(messages) and messages[-1].get("role") == "tool"
 
 
@@ -195,10 +186,7 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names for the next choice in this conversation.
-
-        They are plain data, and can be stored.
-        """
+        """The names for the next choice in this conversation. They are plain data, and can be stored."""
         return tuple(tool.name for tool in self.tools if tool is not FIND_TOOLS)
 
 
@@ -208,14 +196,6 @@ class Chooser(Protocol):
     async def choose_tools(self, situation: Situation) -> Selection:
         """Return at most `limit` tools, each once. Raises nothing."""
         ...
-
-
-class EveryTool:
-    """Declares all tools; those beyond the limit are left out."""
-
-    async def choose_tools(self, situation: Situation) -> Selection:
-        """Return the tools sent before, then the others in catalogue order."""
-        return _all_of(situation, situation.allowed_tools())
 
 
 class FittingTools:

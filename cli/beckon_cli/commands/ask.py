@@ -1,15 +1,19 @@
 """`beckon ask` and `beckon chat`: questions, answers, and the tool calls between them."""
 
 import asyncio
+import contextlib
+import os
+import shutil
 import signal
 import sys
+import termios
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from beckon_cli.client import AgentClient, Message
+from beckon_cli.client import AgentClient, Message, StoredAnswer, document_of
 from beckon_cli.errors import CommandError
 from beckon_cli.local.session import agent_session, find_agent
 from beckon_cli.output import (
@@ -22,44 +26,13 @@ from beckon_cli.output import (
     report_text,
 )
 from beckon_cli.settings import Settings, load_settings
-from beckon_cli.stored import StoredAnswer, document_of
 
 _HELP = """\
 /new    begin a new conversation
 /help   show this list
 /quit   end; so does Ctrl-D
+Arrow keys edit the line and recall earlier ones. What you type during an answer appears at the next prompt.
 Ctrl-C interrupts an answer; without an answer in progress it ends the conversation."""
-
-
-async def typed_lines(prompt: str) -> AsyncGenerator[str]:
-    """Yield the non-blank lines of standard input.
-
-    The prompt is shown on a terminal only. A thread of its own reads: the program may end while it waits
-    for a line, which is not allowed for the threads of the event loop.
-    """
-    loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[str | None] = asyncio.Queue()
-    wanted = threading.Semaphore(0)
-
-    def read() -> None:
-        while True:
-            wanted.acquire()
-            if sys.stdin.isatty():
-                sys.stdout.write(prompt)
-                sys.stdout.flush()
-            line = sys.stdin.readline()
-            loop.call_soon_threadsafe(lines.put_nowait, line or None)
-            if not line:
-                return
-
-    threading.Thread(target=read, name="keyboard", daemon=True).start()
-    while True:
-        wanted.release()
-        line = await lines.get()
-        if line is None:
-            return
-        if line := line.strip():
-            yield line
 
 
 def ask(*question: str, agent: str = "", url: str = "", stored: bool = False, json: bool = False) -> None:
@@ -76,7 +49,7 @@ def ask(*question: str, agent: str = "", url: str = "", stored: bool = False, js
     url
         The URL of an agent elsewhere, with its key in BECKON_API_KEY; else the one on this machine.
     stored
-        Keep the run: it survives a restart of the agent, and a call may wait for a person's word.
+        Keep the run: it survives a restart of the agent, and a call may wait for a person's approval.
     json
         Print one JSON document: question, answer, calls, and whether the answer is incomplete.
     """
@@ -145,15 +118,16 @@ async def _chat(settings: Settings, target: _Target) -> None:
         err.print(
             "A conversation with the agent; /help shows the commands, /quit or Ctrl-D ends it.", style="dim"
         )
-        async for line in typed_lines("you> "):
-            if line == "/quit":
-                return
-            if line == "/new":
-                conversation.messages.clear()
-            elif line == "/help":
-                err.print(_HELP, style="dim")
-            else:
-                await conversation.say(line)
+        async with contextlib.aclosing(read_lines("you> ")) as lines:
+            async for line in lines:
+                if line == "/quit":
+                    return
+                if line == "/new":
+                    conversation.messages.clear()
+                elif line == "/help":
+                    err.print(_HELP, style="dim")
+                else:
+                    await conversation.say(line)
 
 
 class _Conversation:
@@ -273,3 +247,79 @@ async def _answer(chunks: AsyncIterator[dict[str, Any]], *, quiet: bool) -> _Sho
         if answer.incomplete:
             print_incomplete()
     return answer
+
+
+def read_lines(prompt: str) -> AsyncGenerator[str]:
+    """Yield the non-blank lines of standard input; on a terminal they can be edited and recalled.
+
+    Raises `asyncio.CancelledError` for Ctrl-C at the prompt.
+    """
+    return _edited_lines(prompt) if sys.stdin.isatty() and sys.stdout.isatty() else _plain_lines()
+
+
+async def _edited_lines(prompt: str) -> AsyncGenerator[str]:
+    # Imported late: a tenth of a second, for a conversation on a terminal alone.
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  # see above
+    from prompt_toolkit.data_structures import Size  # noqa: PLC0415  # see above
+    from prompt_toolkit.output.vt100 import Vt100_Output  # noqa: PLC0415  # see above
+
+    def read_size() -> Size:
+        columns, rows = shutil.get_terminal_size()
+        return Size(rows, columns)
+
+    # The position of the cursor is not requested: the terminal's answer would be among the typed keys.
+    output = Vt100_Output(sys.stdout, read_size, term=os.environ.get("TERM"), enable_cpr=False)
+    session: PromptSession[str] = PromptSession(prompt, output=output)
+    with _quiet_keys():
+        while True:
+            try:
+                line = await session.prompt_async(handle_sigint=False)
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                raise asyncio.CancelledError from None
+            if line := line.strip():
+                yield line
+
+
+@contextlib.contextmanager
+def _quiet_keys() -> Iterator[None]:
+    """Show no keys between two prompts: what is typed during an answer appears at the next prompt."""
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+    quiet = termios.tcgetattr(keyboard)
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)
+    quiet[3] |= termios.NOFLSH  # Ctrl-C ends an answer, and drops nothing of what was typed
+    termios.tcsetattr(keyboard, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSANOW, before)
+
+
+async def _plain_lines() -> AsyncGenerator[str]:
+    """Yield the lines of a pipe or a file.
+
+    A thread of its own reads: the program may end while it waits for a line, which is not allowed for the
+    threads of the event loop.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    wanted = threading.Semaphore(0)
+
+    def read() -> None:
+        while True:
+            wanted.acquire()
+            line = sys.stdin.readline()
+            loop.call_soon_threadsafe(lines.put_nowait, line or None)
+            if not line:
+                return
+
+    threading.Thread(target=read, name="keyboard", daemon=True).start()
+    while True:
+        wanted.release()
+        line = await lines.get()
+        if line is None:
+            return
+        if line := line.strip():
+            yield line

@@ -7,10 +7,12 @@ from typing import Any
 
 from rich.text import Text
 
+from beckon_cli.client import AgentClient, UnknownTool
 from beckon_cli.errors import CommandError
 from beckon_cli.local.session import agent_session
 from beckon_cli.output import err, print_json, report_text
 from beckon_cli.settings import Settings, load_settings
+from beckon_contract.names import sanitise
 
 
 def call(tool: str, /, *arguments: str) -> None:
@@ -38,16 +40,46 @@ def call(tool: str, /, *arguments: str) -> None:
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, object]) -> None:
     async with agent_session(settings) as client:
-        with err.status(f"waiting for {tool} …") as waiting:
-            answer: dict[str, Any] = {}
-            async for name, reported in client.call_tool(tool, arguments):
-                if name == "progress":
-                    waiting.update(Text(report_text(tool, reported)))
-                else:
-                    answer = reported
+        try:
+            answer = await _get_result(client, tool, arguments)
+        except UnknownTool as error:
+            reason = _find_reason(tool, await client.get_catalogue())
+            raise CommandError(reason or str(error)) from None
     if not answer:
         raise CommandError(f"the agent at {client.url} went away before the answer")
     print_json(answer["result"])
+
+
+async def _get_result(client: AgentClient, tool: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+    answer: dict[str, Any] = {}
+    with err.status(f"waiting for {tool} …") as waiting:
+        async for name, reported in client.call_tool(tool, arguments):
+            if name == "progress":
+                waiting.update(Text(report_text(tool, reported)))
+            else:
+                answer = reported
+    return answer
+
+
+def _find_reason(tool: str, catalogue: Mapping[str, Any]) -> str:
+    """Return why an EventType of this name is no tool, with the cure; "" if there is none.
+
+    A file that cannot be read may be the one with the EventType.
+    """
+    for word in ("refused", "skipped"):
+        for one in catalogue[word]:
+            if one["event_type"] and sanitise(one["event_type"]) == sanitise(tool):
+                what = (
+                    f"there is no tool {tool}: its EventType {one['namespace']}/{one['event_type']} is {word}"
+                )
+                where = f" ({one['origin']})" if one["origin"] else ""
+                field = f"{one['field']}: " if one.get("field") else ""
+                return f"{what}{where}: {one['reason']}: {field}{one['message']}"
+    unreadable = [one for one in catalogue["refused"] if not one["event_type"]]
+    if not unreadable:
+        return ""
+    found = "; ".join(f"{one['origin']}: {one['message']}" for one in unreadable)
+    return f"there is no tool {tool}, and a manifest cannot be read: {found}"
 
 
 def _pair(text: str) -> tuple[str, object]:

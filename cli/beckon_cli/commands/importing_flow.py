@@ -14,8 +14,7 @@ from rich.text import Text
 from beckon_cli.errors import CommandError
 from beckon_cli.importing import report
 from beckon_cli.importing.candidates import Found, NoSource, Tool
-from beckon_cli.importing.files import NotOurs, write_files
-from beckon_cli.importing.manifests import ADAPTER, Placement, manifest_files
+from beckon_cli.importing.manifests import ADAPTER, NotOurs, Placement, manifest_files, write_files
 from beckon_cli.importing.report import find_differences
 from beckon_cli.output import err, out, print_json
 

@@ -132,7 +132,7 @@ def _check_flags(place: Place, where: Where, image: Image) -> None:
 
 def _project_target(place: Place, where: Where, image: Image, how: How) -> ImportTarget:
     into = image.into or Path()
-    # What cannot be written is told before the server is started.
+    # A path that cannot be written is reported before the server is started.
     recipe = None if how.diff else recipe_of(place.command, image.base_image)
 
     def make(found: Found[Tool]) -> CommandProject:

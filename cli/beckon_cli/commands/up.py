@@ -21,6 +21,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from beckon_cli.local.nats import FOLDER, find_silent, show_addresses
 from beckon_cli.local.platform import Platform
 from beckon_cli.local.running import running_platform
 from beckon_cli.output import err, out
@@ -94,6 +95,8 @@ def up(
     flags: Annotated[Flags, Parameter(name="*")] = Flags(),
     *,
     verbose: bool = False,
+    watch: bool = True,
+    durable: bool = False,
 ) -> None:
     """Start the local platform, and keep it running until Ctrl-C.
 
@@ -101,16 +104,21 @@ def up(
     ----------
     verbose
         Show what every service logs (BECKON_LOG_LEVEL=info).
+    watch
+        Restart a tool of yours when its code changes; --no-watch does not.
+    durable
+        Keep events in a NATS server, where they survive a restart: one started here from `nats-server` on
+        PATH, or that in BECKON_NATS_URL.
     """
     logging.config.dictConfig(log_config("beckon", readable=True))
     if verbose:
         os.environ["BECKON_LOG_LEVEL"] = "info"
     with foreground_of_our_own():
-        asyncio.run(_until_interrupted(load_settings(**asdict(flags))))
+        asyncio.run(_until_interrupted(load_settings(**asdict(flags)), watch=watch, durable=durable))
 
 
-async def _until_interrupted(settings: Settings) -> None:
-    running = asyncio.create_task(_run(settings))
+async def _until_interrupted(settings: Settings, *, watch: bool, durable: bool) -> None:
+    running = asyncio.create_task(_run(settings, watch=watch, durable=durable))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, running.cancel)
@@ -119,11 +127,13 @@ async def _until_interrupted(settings: Settings) -> None:
     err.print("stopped")
 
 
-async def _run(settings: Settings) -> None:
+async def _run(settings: Settings, *, watch: bool, durable: bool) -> None:
     for line in misspelt(child_environment()):
         err.print(Text(line, style="yellow"))
-    async with running_platform(settings) as platform:
+    async with running_platform(settings, watch=watch, durable=durable) as platform:
         _introduce(platform)
+        if silent := await find_silent(settings.nats_url.get_secret_value()):
+            err.print(f"[yellow]no answer[/yellow] from {silent}: the broker waits for NATS")
         try:
             await asyncio.Event().wait()
         finally:
@@ -135,7 +145,7 @@ def _introduce(platform: Platform) -> None:
     model = f"{settings.model or 'the first model'} at {settings.openai_base_url}"
     api = f"OpenAI base URL: {where.agent}/v1, models: {', '.join(platform.agents)}"
     out.print(f"[bold]agent[/bold]   {where.agent}   (open it in a browser; {api})")
-    out.print(f"broker  {where.broker}   in memory: events are lost when it ends")
+    out.print(f"broker  {where.broker}   {_describe_log(platform)}")
     out.print(f"shim    {where.shim}   replies at {where.replies}")
     out.print(
         f"model   {where.demo + '   the demo model: a stand-in, no language model' if where.demo else model}"
@@ -147,7 +157,7 @@ def _introduce(platform: Platform) -> None:
     if settings.host not in _LOOPBACK:
         err.print(
             f"[yellow]others reach it[/yellow]: {settings.host} is not loopback; "
-            "keys, tokens or BECKON_ANONYMOUS say who is let in"
+            "keys, tokens or BECKON_ANONYMOUS say who is admitted"
         )
     out.print()
     port = "" if settings.port == 8080 else f"BECKON_PORT={settings.port} "
@@ -158,6 +168,15 @@ def _introduce(platform: Platform) -> None:
     out.print(f"Next:   {port}{ask if 'default/calculator' in platform.tools else f'{beckon} tools'}")
     out.print(f"        {port}{beckon} chat      (also: tools, call, check; --help teaches)")
     out.print("Ctrl-C stops all of it.")
+
+
+def _describe_log(platform: Platform) -> str:
+    """Return where the broker's events are, and what they survive."""
+    if own := platform.addresses.nats:
+        return f"events survive a restart: in NATS at {own}, stored in {FOLDER}"
+    if given := platform.settings.nats_url.get_secret_value():
+        return f"events survive a restart: in NATS at {show_addresses(given)}"
+    return "in memory: events are lost when it ends"
 
 
 def _command() -> str:

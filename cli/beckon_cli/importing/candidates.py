@@ -6,15 +6,31 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Generic, Protocol, TypeVar
 
-from beckon_cli.importing.files import Source
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source of manifests.
+
+    The annotation `beckon.dev/imported-from` ends with its `name`. `option` is the command-line option that
+    gives the manifests other names.
+    """
+
+    name: str
+    option: str
+
+    def mark(self, what: str) -> str:
+        """Return the annotation's value for one operation."""
+        return f"{what} of {self.name}"
+
+    def unmark(self, value: str) -> str | None:
+        """Return the operation in an annotation's value. Returns `None` for a value of another source."""
+        what = value.removesuffix(f" of {self.name}")
+        return what if what != value else None
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a credential, as sent.
-
-    `kind` is bearer, basic, header, query or cookie.
-    """
+    """One part of a credential, as sent. `kind` is bearer, basic, header, query or cookie."""
 
     kind: str
     name: str = ""
@@ -97,10 +113,7 @@ class Tool(Protocol):
 
     @property
     def url(self) -> str:
-        """The URL of its calls, to be allowed by the adapter's owner.
-
-        It is "" if nothing must be allowed.
-        """
+        """The URL of its calls, to be allowed by the adapter's owner. It is "" if nothing must be allowed."""
         ...
 
     @property
@@ -126,10 +139,7 @@ class Tool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """An item of the source without a tool, and the reason.
-
-    `name` is the name that its tool would have.
-    """
+    """An item of the source without a tool, and the reason. `name` is the name that its tool would have."""
 
     what: str
     name: str
@@ -210,10 +220,7 @@ def choose_things(
 
 
 def matches_pattern(text: str, pattern: str) -> bool:
-    """Return True if a text matches a pattern, ignoring case.
-
-    `*` in the pattern means any text.
-    """
+    """Return True if a text matches a pattern, ignoring case. `*` in the pattern means any text."""
     return fnmatchcase(text.lower(), pattern.lower().replace("[", "[[]"))
 
 

@@ -4,15 +4,103 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from beckon_cli.importing.candidates import Found, Tool
-from beckon_cli.importing.files import SUFFIX, Written
-from beckon_contract.catalogue.options import IMPORTED_FROM
-from beckon_contract.catalogue.parameter_sources import PARAMETERS
+from beckon_cli.importing.candidates import Found, Source, Tool
+from beckon_contract.catalogue.annotations import IMPORTED_FROM, PARAMETERS
+from beckon_contract.kubernetes_objects import Resource
+from beckon_sources.folders import read_file
+
+SUFFIX = ".yaml"
+
+
+class NotOurs(ValueError):
+    """A file in the way was not written by this import. The message says what to do."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """The names of a folder's files, by outcome of the import."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One file to write: its name, text and operations.
+
+    `holds` names the items of the source that are in the file.
+    """
+
+    name: str
+    text: str
+    holds: frozenset[str]
+
+
+def write_files(folder: Path, files: Iterable[Written], source: Source, present: frozenset[str]) -> Changes:
+    """Write the files, and remove outdated ones of the same source.
+
+    A file is outdated if each of its operations is gone from the source, or is in one of `files` now.
+    `present` is what the source still has; a file whose operation was merely not chosen this time stays.
+    Raises `NotOurs` before anything is written, and `OSError`.
+    """
+    files = list(files)
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {path.name: _operations_in(path, source) for path in sorted(folder.glob(f"*{SUFFIX}"))}
+    for file in files:
+        if file.name in known and known[file.name] is None:
+            raise NotOurs(
+                f"{folder / file.name} was not written by an import of {source.name}; move it, or choose "
+                f"another --output or {source.option}"
+            )
+    changes = Changes()
+    for file in files:
+        _write_file(folder / file.name, file.text, changes)
+    here = {what for file in files for what in file.holds}
+    names = {file.name for file in files}
+    for name, holds in known.items():
+        if name not in names and holds and all(what in here or what not in present for what in holds):
+            (folder / name).unlink()
+            changes.removed.append(name)
+    return changes
+
+
+def _write_file(path: Path, text: str, changes: Changes) -> None:
+    if not path.exists():
+        changes.added.append(path.name)
+    elif path.read_text(encoding="utf-8") == text:
+        changes.unchanged.append(path.name)
+        return
+    else:
+        changes.changed.append(path.name)
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def _operations_in(path: Path, source: Source) -> frozenset[str] | None:
+    """Return the source's operations in a file.
+
+    Returns `None` for a file that no import of this source has written.
+    """
+    found: set[str] = set()
+    for resource in read_file(path):
+        if not isinstance(resource, Resource):
+            return None
+        if resource.kind == "EventType":
+            what = source.unmark(resource.annotations.get(IMPORTED_FROM, ""))
+            if what is None:
+                return None
+            found.add(what)
+    return frozenset(found) or None
+
 
 _STRING = "tag:yaml.org,2002:str"
 # What YAML takes for a line break of its own, or for no character at all.
@@ -22,10 +110,7 @@ _UNPRINTABLE = re.compile(
 
 
 class _Dumper(yaml.SafeDumper):
-    """A YAML dumper without aliases, with indented lists.
-
-    No reader of manifests expects aliases.
-    """
+    """A YAML dumper without aliases, with indented lists. No reader of manifests expects aliases."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
         super().increase_indent(flow, False)

@@ -11,10 +11,17 @@ from urllib.parse import urlsplit
 
 from rich.text import Text
 
-from beckon_cli.importing.candidates import Found, Part, Skipped, Tool
-from beckon_cli.importing.files import Changes, Source
-from beckon_contract.catalogue.options import DESTRUCTIVE, HTTP, IDEMPOTENT, IMPORTED_FROM, MCP, READ_ONLY
-from beckon_contract.catalogue.parameter_sources import PARAMETERS
+from beckon_cli.importing.candidates import Found, Part, Skipped, Source, Tool
+from beckon_cli.importing.manifests import Changes
+from beckon_contract.catalogue.annotations import (
+    DESTRUCTIVE,
+    HTTP,
+    IDEMPOTENT,
+    IMPORTED_FROM,
+    MCP,
+    PARAMETERS,
+    READ_ONLY,
+)
 from beckon_contract.kubernetes_objects import Resource
 from beckon_contract.schema.parameters import normalise, parameters_changed
 from beckon_sources.folders import read_folder
@@ -99,7 +106,7 @@ def required_settings(found: Found[Tool]) -> Iterator[Text]:
     yield Text(f"BECKON_ADAPTER_CREDENTIALS='[{entries}]'")
     for name, parts in needed.items():
         if len(parts) != 1 or parts[0].kind == "cookie":
-            wanted = " and ".join(map(str, parts)) or "what the import was not told"
+            wanted = " and ".join(map(str, parts)) or "a credential that the description does not name"
             yield Text(f"  where {name} must send {wanted}")
 
 

@@ -7,7 +7,6 @@ are paid for once. A server that cannot be built is left out with a message; the
 import asyncio
 import contextlib
 import logging
-import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,11 +17,11 @@ from uvicorn.loops.auto import auto_loop_factory
 from beckon_adapter.library import serve_library
 from beckon_cli.local.services import LIBRARY
 from beckon_runtime.asgi import server_config
+from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start
 from beckon_tools.__main__ import read_settings
 from beckon_tools.app import Application, app
 from beckon_tools.command import find_tool
 from beckon_tools.errors import UsageError
-from beckon_tools.server import bind_socket
 from beckon_tools.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -51,18 +50,13 @@ def main() -> int:
     try:
         ports = [_parse_member(word) for word in sys.argv[1:]]
         servers = _open_servers(ports, read_settings())
-    except UsageError as error:
-        return _refuse(str(error))
+    except (UsageError, CannotListen) as error:
+        return refuse_start("beckon_cli.local.group", str(error))
     if not servers:
-        return _refuse("no server is left; write NAME=PORT for each")
+        return refuse_start("beckon_cli.local.group", "no server is left; write NAME=PORT for each")
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
         runner.run(_serve(servers))
     return 0
-
-
-def _refuse(reason: str) -> int:
-    sys.stderr.write(f"beckon_cli.local.group: {reason}\n")
-    return 2
 
 
 def _parse_member(word: str) -> tuple[str, int]:
@@ -75,7 +69,7 @@ def _parse_member(word: str) -> tuple[str, int]:
 def _open_servers(ports: Sequence[tuple[str, int]], settings: Settings) -> list[_GroupMember]:
     """Return a server with an open port for each name.
 
-    Raises `UsageError` for a port that is not available.
+    Raises `CannotListen` for a port that is not available.
     """
     limits = settings.connection_limits(0.75 / max(1, len(ports)))
     policy = settings.origin_policy(settings.host)
@@ -87,7 +81,7 @@ def _open_servers(ports: Sequence[tuple[str, int]], settings: Settings) -> list[
             sys.stderr.write(f"beckon_cli.local.group: {error}\n")
             continue
         config = server_config(application, policy, limits, closing_seconds=settings.drain_seconds)
-        servers.append(_GroupMember(config, bind_socket(settings.host, port)))
+        servers.append(_GroupMember(config, listen(settings.host, port)))
     return servers
 
 
@@ -96,14 +90,11 @@ def _build_application(name: str, settings: Settings) -> Application:
 
 
 async def _serve(servers: Sequence[_GroupMember]) -> None:
-    loop = asyncio.get_running_loop()
-
     def stop() -> None:
         for server in servers:
             server.should_exit = True
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
+    on_stop_signal(stop)
     await asyncio.gather(*(server.run_among_others() for server in servers))
     logger.info("stopped")
 

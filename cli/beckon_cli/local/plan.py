@@ -1,9 +1,10 @@
 """The processes of the local platform, with their ports and settings, and its generated manifests.
 
 The manifests hold addresses, dead-letter sinks and Triggers to the shim. In a cluster, Knative's controllers
-and Beckon's chart provide all of this.
+and Beckon's operator provide all of this.
 """
 
+import os
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,18 +17,22 @@ import yaml
 from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService, ServiceName, shared_server
 from beckon_cli.settings import Settings
-from beckon_contract.cloudevents.extensions import PROGRESS_MARK
 from beckon_contract.knative.addresses import CLUSTER_DOMAIN
+from beckon_contract.knative.broker_class import BECKON_CLASS
+from beckon_contract.knative.reply_triggers import (
+    progress_trigger_name,
+    progress_trigger_spec,
+    reply_filter,
+    reply_trigger_name,
+    reply_trigger_spec,
+)
 from beckon_contract.kubernetes_objects import Resource
 from beckon_runtime.collectors import is_named
+from beckon_tools.outbox import OUTBOX
 
 # Six seconds of retries in all: long enough for a tool to be started again, short
 # enough that a call to a dead one is reported as undeliverable before it times out.
 _DELIVERY: Mapping[str, Any] = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
-# Almost 15 minutes in all: the shim acknowledges the answer to a run that waits only when an agent has stored
-# it, and the agents or their database may be away for minutes. Linear, so that the pause never becomes much
-# longer than the outage was: half a second at first, 30 s at the end.
-_REPLY_DELIVERY: Mapping[str, Any] = {"retry": 60, "backoffPolicy": "linear", "backoffDelay": "PT0.5S"}
 
 
 def manifests(
@@ -42,15 +47,10 @@ def manifests(
     documents: list[dict[str, Any]] = [_service(name, url) for name, url in sorted(addresses.items())]
     for (namespace, name), written in sorted(brokers.items()):
         documents.append(_broker(namespace, name, written, broker_url, reply_url))
-        replies = _trigger(namespace, name, "replies", reply_attribute, f"{reply_url}/replies")
-        replies["spec"]["delivery"] = {
-            **_REPLY_DELIVERY,
-            "deadLetterSink": {"uri": f"{reply_url}/dead-letters"},
-        }
-        documents.append(replies)
-        progress = _trigger(namespace, name, "progress", PROGRESS_MARK, f"{reply_url}/progress")
-        progress["spec"]["delivery"] = {"retry": 0}  # a report is overtaken by the next one
-        documents.append(progress)
+        replies = reply_trigger_spec(name, reply_url, reply_filter(BECKON_CLASS, reply_attribute))
+        documents.append(_trigger(namespace, reply_trigger_name(name), replies))
+        progress = progress_trigger_spec(name, reply_url, BECKON_CLASS)
+        documents.append(_trigger(namespace, progress_trigger_name(name), progress))
     return _dump(documents)
 
 
@@ -79,20 +79,12 @@ def _broker(
     }
 
 
-def _trigger(namespace: str, broker: str, name: str, attribute: str, url: str) -> dict[str, Any]:
-    """Return a Trigger to the shim for events with an attribute.
-
-    The filter value "" means any value, but the attribute must be present.
-    """
+def _trigger(namespace: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "eventing.knative.dev/v1",
         "kind": "Trigger",
-        "metadata": {"namespace": namespace, "name": f"{broker}-beckon-{name}"},
-        "spec": {
-            "broker": broker,
-            "filter": {"attributes": {attribute: ""}},
-            "subscriber": {"uri": url},
-        },
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": spec,
     }
 
 
@@ -108,7 +100,8 @@ _NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON
 class Addresses:
     """The URLs of the platform's parts.
 
-    `demo` is empty when another model is configured.
+    `demo` is empty when another model is configured, and `nats` when events are in memory, or in a server
+    that the platform does not start.
     """
 
     agent: str
@@ -116,16 +109,15 @@ class Addresses:
     shim: str
     replies: str
     demo: str = ""
+    nats: str = ""
 
 
-def addresses(settings: Settings, ports: Iterator[int]) -> Addresses:
-    """Return the URL of every part.
-
-    The agent has its configured port, the others the next free ones.
-    """
+def addresses(settings: Settings, ports: Iterator[int], *, with_nats: bool = False) -> Addresses:
+    """Return the URL of every part. The agent has its configured port, the others the next free ones."""
     broker, shim, replies = (f"http://{_LOOPBACK}:{next(ports)}" for _ in range(3))
     demo = "" if settings.openai_base_url else f"http://{_LOOPBACK}:{next(ports)}"
-    return Addresses(settings.url, broker, shim, replies, demo)
+    nats = f"nats://{_LOOPBACK}:{next(ports)}" if with_nats else ""
+    return Addresses(settings.url, broker, shim, replies, demo, nats)
 
 
 def core_programs(
@@ -135,6 +127,7 @@ def core_programs(
     manifests = folders(settings, generated)
     given = environment.get("BECKON_SHIM_KEYS") or environment.get("BECKON_SHIM_KEYS_FILE")
     keys = {} if given else {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
+    nats = where.nats or settings.nats_url.get_secret_value()
     programs = [
         _program(
             "broker",
@@ -142,6 +135,8 @@ def core_programs(
             where.broker,
             BECKON_PORT=_port(where.broker),
             BECKON_MANIFESTS=manifests,
+            BECKON_BROKER_REPLY_INBOX=where.replies + "/replies",
+            **({"BECKON_NATS_URL": nats} if nats else {}),
         ),
         _program(
             "shim",
@@ -194,11 +189,12 @@ def tool_programs(
     ports: Mapping[ServiceName, int],
     broker: str,
     environment: Mapping[str, str],
+    outboxes: str = "",
 ) -> dict[tuple[ServiceName, ...], Program]:
     """Return the programs of the tools, by the Services that each serves.
 
     A tool has a process of its own. Those that ship share one for each Broker, except where spans are
-    exported: a process has one name in them.
+    exported: a process has one name in them. `outboxes` is the beginning of the paths of their outboxes.
     """
     groups: dict[tuple[str, ...], list[LocalService]] = {}
     for local in tools:
@@ -206,7 +202,7 @@ def tool_programs(
         alone = (local.service.namespace, local.service.name)
         groups.setdefault((local.service.namespace, "", local.broker) if shared else alone, []).append(local)
     return {
-        tuple(local.service for local in group): _tool_program(group, ports, broker, environment)
+        tuple(local.service for local in group): _tool_program(group, ports, broker, environment, outboxes)
         for group in groups.values()
     }
 
@@ -216,6 +212,7 @@ def _tool_program(
     ports: Mapping[ServiceName, int],
     broker: str,
     environment: Mapping[str, str],
+    outboxes: str,
 ) -> Program:
     """Return the program of one tool, or of several that share a process.
 
@@ -234,9 +231,26 @@ def _tool_program(
     urls = tuple(f"http://{_LOOPBACK}:{ports[local.service]}" for local in group)
     if len(group) == 1:
         own["PORT"] = str(ports[first.service])
+        if outboxes and not environment.get(OUTBOX):
+            own[OUTBOX] = f"{outboxes}{first.service.namespace}.{first.service.name}.outbox"
         return Program(first.service.name, first.command, own, urls)
     members = [f"{shared_server(local.command)}={ports[local.service]}" for local in group]
     return Program("shipped tools", (sys.executable, "-m", "beckon_cli.local.group", *members), own, urls)
+
+
+def outbox_prefix(environment: Mapping[str, str], state: Path) -> str:
+    """Return the beginning of the paths of the tools' outboxes, "" for no outboxes.
+
+    An outbox lives as long as the runs that wait for its answers. It is beside the file of the store, or in
+    the platform's folder `state` where the store is in memory. A store on a server gives no place for it.
+    """
+    scheme, _, rest = environment.get("BECKON_STORE", "").partition("://")
+    if scheme not in ("", "sqlite"):
+        return ""
+    file = rest.removeprefix("/")
+    if not file or file == ":memory:":
+        return f"{state}{os.sep}"
+    return f"{Path(file).absolute()}."
 
 
 def _allowed_hosts(group: Iterable[LocalService], environment: Mapping[str, str]) -> Iterator[str]:

@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from beckon_cli.local.forking import can_fork, fork_module
+from beckon_cli.local.ports import answers
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +23,9 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.2, 10.0
 _HEALTHY_SECONDS = 10.0
 _WRONG_SETTINGS = 2
 _EARLY_DEATHS = 3
+_FIRST_RETRY, _LONGEST_RETRY = 0.02, 0.5  # seconds
+_PROGRESS_SECONDS = 0.1  # of CPU time; a server that waits uses less in a minute
+_SESSION, _TICKS = 3, slice(11, 15)  # in /proc/PID/stat, counted from the state
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,8 @@ class Program:
 
     `name` is for people; `environment` is added to the inherited variables and overrides them. `urls` are
     those of its servers. `module` is the module of ours that the command runs, if its first process may be
-    forked from this one.
+    forked from this one. The program inherits the open `files`, and `log` is the file of its messages, empty
+    for standard error.
     """
 
     name: str
@@ -37,6 +43,8 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     urls: Sequence[str] = ()
     module: str = ""
+    files: Sequence[int] = ()
+    log: str = ""
 
 
 class _Child(Protocol):
@@ -51,8 +59,14 @@ class _Child(Protocol):
 class Process:
     """Runs a program until it is stopped; restarts it with growing delays."""
 
-    def __init__(self, program: Program, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, program: Program, environment: Mapping[str, str], attempts: int = _EARLY_DEATHS
+    ) -> None:
+        """Give up if the program ends `attempts` times before it answers."""
         self.program = program
+        self._attempts = attempts
+        self.ending = ""
+        "How the program last ended, such as `status 1`."
         self._environment = {**environment, **program.environment}
         self._running: _Child | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -90,6 +104,26 @@ class Process:
         self._signal(running, signal.SIGKILL)  # what it may have left behind in its group
         await _wait(running)
 
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that the program and its children have used.
+
+        It is 0 for an ended program, and on systems without `/proc`.
+        """
+        if self._running is None:
+            return 0.0
+        ticks = sum(_session_ticks(self._running.pid))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    async def wait_until_settled(self) -> None:
+        """Wait until each server of the program answers, or until the program is given up."""
+        pause = _FIRST_RETRY
+        while not self.gave_up:
+            if all([await answers(url) for url in self.program.urls]):
+                self.answered = True
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.1, _LONGEST_RETRY)
+
     async def _keep(self, running: _Child) -> None:
         delay = _FIRST_DELAY
         while True:
@@ -98,10 +132,11 @@ class Process:
             if asyncio.get_running_loop().time() - begun > _HEALTHY_SECONDS:
                 delay, self._deaths = _FIRST_DELAY, 0
             self._deaths += 1
-            if status == _WRONG_SETTINGS or (self._deaths >= _EARLY_DEATHS and not self.answered):
+            self.ending = _how(status)
+            if status == _WRONG_SETTINGS or (self._deaths >= self._attempts and not self.answered):
                 self.gave_up = True  # it has said why itself
                 return
-            logger.warning("%s ended (%s); starting it again", self.program.name, _how(status))
+            logger.warning("%s ended (%s); starting it again", self.program.name, self.ending)
             await asyncio.sleep(delay)
             delay = min(delay * 2, _LONGEST_DELAY)
             again = self._spawn()
@@ -116,13 +151,13 @@ class Process:
                 self.program.command,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
+                pass_fds=self.program.files,
                 start_new_session=True,  # Ctrl-C is for us alone; we end the children in their order
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # takes no lock
+                preexec_fn=die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # takes no lock
             )
         except OSError as error:
-            logger.warning(
-                "%s: cannot run %s: %s", self.program.name, self.program.command[0], error.strerror
-            )
+            self.ending = f"cannot run {self.program.command[0]}: {error.strerror}"
+            logger.warning("%s: %s", self.program.name, self.ending)
             self.gave_up = True
             return None
         return self._running
@@ -151,7 +186,43 @@ async def _wait(child: _Child) -> int:
     return child.wait()
 
 
-def _die_with_parent() -> None:
+def _session_ticks(session: int) -> Iterator[int]:
+    """Yield the clock ticks of each process of a session, those of its ended children included."""
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            fields = file.read_text("ascii", "replace").rpartition(")")[2].split()
+            if int(fields[_SESSION]) == session:
+                yield sum(map(int, fields[_TICKS]))
+
+
+class Progress:
+    """The progress of a start: CPU time that a program uses before it answers.
+
+    Time is counted by checks, one a second, so that a machine too busy to run them counts as progress, too.
+    """
+
+    def __init__(self, process: Process, limit: int) -> None:
+        self.process = process
+        self.limit = limit
+        "The seconds without progress after which the start counts as stalled."
+        self._used = process.cpu_seconds()
+        self._idle = 0
+
+    @property
+    def stalled(self) -> bool:
+        """True if the program has used no CPU time in the last `limit` checks."""
+        return self._idle >= self.limit
+
+    def check(self) -> None:
+        """Compare the CPU time with that of the last check."""
+        used = self.process.cpu_seconds()
+        if abs(used - self._used) >= _PROGRESS_SECONDS:
+            self._used, self._idle = used, 0
+        else:
+            self._idle += 1
+
+
+def die_with_parent() -> None:
     """Ask the kernel to end this process when its parent is killed and cannot do it."""
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 

@@ -11,16 +11,22 @@ from beckon_cli.settings import Settings
 
 
 @contextlib.asynccontextmanager
-async def running_platform(settings: Settings) -> AsyncIterator[Platform]:
+async def running_platform(
+    settings: Settings, *, watch: bool = False, durable: bool = False
+) -> AsyncIterator[Platform]:
     """Yield a running platform, and stop it in every case.
 
-    It follows its manifests. Raises `CommandError` if their folder is missing.
+    It follows its manifests, and with `watch` the code of its tools; with `durable` it has a NATS server of
+    its own, unless the settings name one. Raises `CommandError` if the folder of
+    the manifests is missing.
     """
     if not settings.manifests.is_dir():
         cure = "name one with --manifests (beckon up) or BECKON_MANIFESTS"
         raise CommandError(f"there is no folder {settings.manifests}; {cure}", status=2)
     status = err.status("starting the local platform …")
-    platform = Platform(settings, report=lambda line: status.update(f"{line} …"))
+    platform = Platform(
+        settings, report=lambda line: status.update(f"{line} …"), watch=watch, durable=durable
+    )
     try:
         platform.start()  # before the status, whose thread would hinder a fork
         with status:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from beckon_contract.catalogue.options import DISPATCH, LOCAL_COMMAND, LOCAL_URL
+from beckon_contract.catalogue.annotations import DISPATCH, LOCAL_COMMAND, LOCAL_URL
 from beckon_contract.knative.addresses import service_of
 from beckon_contract.knative.delivery import Destination
 from beckon_contract.knative.eventtypes import InvalidEventType, is_event_type, parse_event_type
@@ -65,11 +65,12 @@ class WantedService:
     services: Mapping[ServiceName, LocalService]
     brokers: Mapping[tuple[str, str], Resource | None]
 
-    def missing(self) -> dict[ServiceName, str]:
-        """Return the called Services without a command or URL here.
+    def commands(self) -> list[LocalService]:
+        """Return the Services with a command to run here."""
+        return [local for local in self.services.values() if local.command]
 
-        Each has the remedy as its value.
-        """
+    def missing(self) -> dict[ServiceName, str]:
+        """Return the called Services without a command or URL here. Each has the remedy as its value."""
         cure = f"annotate its Service with {LOCAL_COMMAND} or {LOCAL_URL}"
         return {
             name: local.problem or cure
@@ -163,10 +164,7 @@ def _services_of(trigger: Trigger) -> Iterable[ServiceName]:
 
 
 def _called_directly(resource: Resource) -> Iterable[ServiceName]:
-    """Yield the target Service of an EventType with direct dispatch.
-
-    Its calls need no Trigger.
-    """
+    """Yield the target Service of an EventType with direct dispatch. Its calls need no Trigger."""
     try:
         event_type = parse_event_type(resource)
     except InvalidEventType:

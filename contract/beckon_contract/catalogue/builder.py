@@ -9,9 +9,15 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from beckon_contract.catalogue.annotations import (
+    TOOL_NAME,
+    BrokenPlace,
+    Options,
+    find_parameters,
+    is_broker,
+    read_options,
+)
 from beckon_contract.catalogue.diagnostics import Elsewhere, NearMisses
-from beckon_contract.catalogue.options import TOOL_NAME, Options, is_broker, read_options
-from beckon_contract.catalogue.parameter_sources import BrokenPlace, find_parameters
 from beckon_contract.knative.delivery import Reference
 from beckon_contract.knative.eventtypes import (
     EventType,
@@ -122,18 +128,12 @@ class Memory(Generic[Read]):
 
 
 class Router:
-    """Finds the route of each tool's call among some Triggers.
-
-    If there is none, it says why.
-    """
+    """Finds the route of each tool's call among some Triggers. If there is none, it says why."""
 
     def __init__(
         self, table: RouteTable, caller: str = DEFAULT_CALLER, elsewhere: Elsewhere | None = None
     ) -> None:
-        """Route by a table of Triggers.
-
-        `elsewhere` is used by `NearMisses` for its explanations.
-        """
+        """Route by a table of Triggers. `elsewhere` is used by `NearMisses` for its explanations."""
         self.table = table
         self._caller = caller
         self._near_misses = NearMisses(table, elsewhere)
@@ -256,6 +256,8 @@ def _tool(name: str, declared: Declared, broker: str, routes: tuple[str, ...]) -
         idempotent=options.idempotent,
         read_only=options.read_only,
         destructive=options.destructive,
+        reply=options.reply,
+        reply_attribute=options.reply_attribute or "",
         broker=broker,
         routes=routes,
         reference=event_type.reference,
@@ -273,10 +275,7 @@ def _elsewhere(reference: Reference) -> str:
 
 
 def _stated_broker(event_type: EventType) -> str | None:
-    """Return the Broker named by an EventType, or `None`.
-
-    `spec.broker` is the older way to write it.
-    """
+    """Return the Broker named by an EventType, or `None`. `spec.broker` is the older way to write it."""
     if event_type.broker is not None:
         return event_type.broker
     reference = event_type.reference

@@ -9,10 +9,9 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from difflib import get_close_matches
 
+from beckon_contract.catalogue.annotations import KNOWN, PARAMETERS, PREFIX, TOOL_NAME
 from beckon_contract.catalogue.builder import Catalogue, build_catalogue
 from beckon_contract.catalogue.diagnostics import Finding, error, errors, warning, warnings
-from beckon_contract.catalogue.options import KNOWN, PREFIX, TOOL_NAME
-from beckon_contract.catalogue.parameter_sources import PARAMETERS
 from beckon_contract.knative.eventtypes import GROUP, TOOL_LABEL, InvalidEventType, parse_event_type
 from beckon_contract.knative.routes import DEFAULT_CALLER, BrokenTrigger, Listener, read_trigger
 from beckon_contract.knative.triggers import InvalidResource, parse_broker
@@ -37,10 +36,7 @@ def check_event_type(resource: Resource) -> Iterator[Finding]:
 
 
 def check_tool(tool: Tool, resource: Resource, routes: Sequence[Listener]) -> Iterator[Finding]:
-    """Yield warnings about an EventType with a tool.
-
-    `routes` are the Triggers of its calls.
-    """
+    """Yield warnings about an EventType with a tool. `routes` are the Triggers of its calls."""
     if tool.parameters_from == "spec.schemaData":
         yield warning(
             resource,
@@ -69,10 +65,7 @@ def check_tool(tool: Tool, resource: Resource, routes: Sequence[Listener]) -> It
 
 
 def check_shared_types(tools: Iterable[tuple[Tool, Resource]]) -> Iterator[Finding]:
-    """Yield warnings about tools called with the same type.
-
-    No Trigger can distinguish their calls.
-    """
+    """Yield warnings about tools called with the same type. No Trigger can distinguish their calls."""
     users: Mapping[tuple[str, str, str], list[tuple[Tool, Resource]]] = defaultdict(list)
     for tool, resource in tools:
         users[tool.namespace, tool.broker, tool.type].append((tool, resource))

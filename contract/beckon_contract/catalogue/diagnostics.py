@@ -161,10 +161,7 @@ class NearMisses:
             yield Miss("FilterMismatch", text)
 
     def _neighbours(self, namespace: str, event_type: str) -> list[str]:
-        """Return types with a similar beginning or end.
-
-        The mistake may be anywhere in the other half.
-        """
+        """Return types with a similar beginning or end. The mistake may be anywhere in the other half."""
         forward, backward = self._sorted_types.get(namespace, ([], []))
         reverse = event_type[::-1]
         return [*_neighbours(forward, event_type), *(text[::-1] for text in _neighbours(backward, reverse))]

@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 in the HTTP protocol binding, binary and structured mode.
+"""CloudEvents in the HTTP protocol binding, binary and structured mode: 1.0, and 0.3 for a broker.
 
 Data stays the bytes that came, so that relaying an event never changes it.
 Headers are the raw pairs that ASGI and aiohttp use. Written against the core
@@ -9,22 +9,28 @@ it is right.
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import orjson
 
-from beckon_contract.cloudevents.media_types import is_json, is_media_type
+from beckon_contract.cloudevents.extensions import is_json, is_media_type, is_timestamp
 from beckon_contract.jsontext import NotJsonError, loads, members
 
 AttributeValue = str | int | bool
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
 STRUCTURED_TYPE = "application/cloudevents+json"
+CURRENT = ("1.0",)
+"""The version of CloudEvents that is read and written."""
+
+RELAYED = (*CURRENT, "0.3")
+"""The versions that a broker takes, and delivers as they are: those of Knative's conformance tests."""
+
+_ENCODING = "datacontentencoding"  # of 0.3, whose JSON format has no data_base64
 _BATCH_PREFIX = "application/cloudevents-batch"
 _STRUCTURED_PREFIX = "application/cloudevents"
 _NAME = re.compile(r"[a-z0-9]+\Z")
@@ -32,7 +38,9 @@ _NAMES = re.compile(r"[a-z0-9]+(?:\n[a-z0-9]+)*\Z")
 _REQUIRED = ("id", "source", "type")
 _OPTIONAL = ("datacontenttype", "dataschema", "subject", "time")
 _CORE = (*_REQUIRED, *_OPTIONAL)
-_RESERVED = frozenset((*_CORE, "specversion", "data"))
+RESERVED = frozenset((*_CORE, "specversion", "data"))
+"""The names that no extension attribute may have."""
+
 _INT32 = range(-(2**31), 2**31)
 # What the String type excludes (core, "Type System"): control characters,
 # unpaired surrogates and noncharacters.
@@ -40,12 +48,6 @@ _FORBIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
     + "]"
-)
-# RFC 3339, section 5.6; a leap second is a second.
-_TIMESTAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?"
-    r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)\Z",
-    re.ASCII,
 )
 _PLAIN = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in '"%')
 _ALL_PLAIN = re.compile(f"[{re.escape(_PLAIN)}]*\\Z")
@@ -67,7 +69,7 @@ class CloudEvent:
     """One CloudEvent: its context attributes, and its data as bytes.
 
     Raises `EventError` for attributes that CloudEvents 1.0 does not allow, so an event
-    that exists can always be written in either mode.
+    that exists can always be written in either mode. The attributes that only 0.3 has are extensions here.
     """
 
     id: str
@@ -79,6 +81,7 @@ class CloudEvent:
     subject: str | None = None
     time: str | None = None
     extensions: Mapping[str, AttributeValue] = field(default_factory=dict)
+    specversion: str = "1.0"
 
     def __post_init__(self) -> None:
         if not _plainly_valid(self):
@@ -91,7 +94,7 @@ class CloudEvent:
     def attributes(self) -> dict[str, AttributeValue]:
         """Return the present context attributes, by their CloudEvents names."""
         present: dict[str, AttributeValue] = {
-            "specversion": "1.0",
+            "specversion": self.specversion,
             "id": self.id,
             "source": self.source,
             "type": self.type,
@@ -137,11 +140,13 @@ def is_event(headers: RawHeaders) -> bool:
     return content_type.startswith(_STRUCTURED_PREFIX.encode()) or b"ce-specversion" in found
 
 
-def from_http(headers: RawHeaders, body: bytes, *, relayed: bool = False) -> CloudEvent:
+def from_http(
+    headers: RawHeaders, body: bytes, *, relayed: bool = False, versions: Container[str] = CURRENT
+) -> CloudEvent:
     """Read the CloudEvent in an HTTP message, in either mode.
 
-    A `relayed` event needs no slash in its data content type: Knative's ingress takes it so. Raises
-    `EventError` for anything else, batches included.
+    A `relayed` event needs no slash in its data content type: Knative's ingress takes it so. `versions` are
+    those of the specification that are accepted. Raises `EventError` for anything else, batches included.
     """
     pairs = [
         (meaning, value.decode("latin-1"))
@@ -151,7 +156,7 @@ def from_http(headers: RawHeaders, body: bytes, *, relayed: bool = False) -> Clo
     found = dict(pairs)
     content_type = found.pop("content-type", "").strip()
     if content_type[: len(_STRUCTURED_PREFIX)].lower() == _STRUCTURED_PREFIX:
-        return from_structured(body, content_type, relayed=relayed)
+        return from_structured(body, content_type, relayed=relayed, versions=versions)
     if len(found) < len(pairs) - bool(content_type):
         _refuse_repeated(pairs)
     every = "".join(found.values())
@@ -161,14 +166,17 @@ def from_http(headers: RawHeaders, body: bytes, *, relayed: bool = False) -> Clo
     found.pop("datacontenttype", None)
     if content_type:
         found["datacontenttype"] = content_type
-    return _received(_build(found, body or None), relayed=relayed)
+    return _received(_build(found, body or None, versions), relayed=relayed)
 
 
-def from_structured(body: bytes, content_type: str = STRUCTURED_TYPE, *, relayed: bool = False) -> CloudEvent:
-    """Read an event in the JSON event format.
-
-    JSON data keeps the very text that it has in the document.
-    """
+def from_structured(
+    body: bytes,
+    content_type: str = STRUCTURED_TYPE,
+    *,
+    relayed: bool = False,
+    versions: Container[str] = CURRENT,
+) -> CloudEvent:
+    """Read an event in the JSON event format. JSON data keeps the very text that it has in the document."""
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if media_type.startswith(_BATCH_PREFIX):
         raise EventFormatError("a batch of events is not accepted; send them one by one")
@@ -185,7 +193,7 @@ def from_structured(body: bytes, content_type: str = STRUCTURED_TYPE, *, relayed
     if data is not None:
         # Core, datacontenttype: a JSON-format event without it is exactly the one with it.
         attributes.setdefault("datacontenttype", "application/json")
-    return _received(_build(attributes, data), relayed=relayed)
+    return _received(_build(attributes, data, versions), relayed=relayed)
 
 
 def to_binary(event: CloudEvent) -> tuple[list[tuple[str, str]], bytes]:
@@ -209,21 +217,11 @@ def to_structured(event: CloudEvent) -> tuple[list[tuple[str, str]], bytes]:
     if event.data is not None:
         if is_json(event.datacontenttype) and _parses(event.data):
             document["data"] = orjson.Fragment(event.data)
+        elif event.specversion == "0.3":
+            document |= {_ENCODING: "base64", "data": base64.b64encode(event.data).decode()}
         else:
             document["data_base64"] = base64.b64encode(event.data).decode()
     return [("content-type", STRUCTURED_TYPE)], orjson.dumps(document)
-
-
-def is_timestamp(text: str) -> bool:
-    """Return True for an RFC 3339 timestamp of a calendar day."""
-    parts = _TIMESTAMP.match(text)
-    if parts is None:
-        return False
-    try:
-        date(int(parts[1]), int(parts[2]), int(parts[3]))
-    except ValueError:
-        return False
-    return True
 
 
 def encode_header(value: str) -> str:
@@ -272,6 +270,9 @@ def _decode_header(name: str, value: str) -> str:
 def _take_data(document: dict[str, object], text: bytes | None) -> bytes | None:
     """Return the data of a JSON-format event; `text` is its raw member `data`."""
     encoded = document.pop("data_base64", None)
+    if document.get("specversion") == "0.3" and document.get(_ENCODING) == "base64" and text is not None:
+        del document[_ENCODING]
+        encoded, text = _parse(text), None
     if encoded is not None:
         if text is not None:
             raise EventError("an event has data or data_base64, not both")
@@ -301,13 +302,13 @@ def _parses(data: bytes) -> bool:
     return True
 
 
-def _build(attributes: dict[str, Any], data: bytes | None) -> CloudEvent:
+def _build(attributes: dict[str, Any], data: bytes | None, versions: Container[str]) -> CloudEvent:
     """Build an event from all its attributes; `attributes` is used up."""
     take = attributes.pop
     version = take("specversion", None)
     if version is None:
         raise EventError("not a CloudEvent: the attribute 'specversion' is missing")
-    if version != "1.0":
+    if version not in versions:
         raise EventError(f"specversion {version!r} is not supported; send 1.0")
     for name in _REQUIRED:
         if name not in attributes:
@@ -322,6 +323,7 @@ def _build(attributes: dict[str, Any], data: bytes | None) -> CloudEvent:
         take("subject", None),
         take("time", None),
         attributes,
+        version,
     )
 
 
@@ -345,7 +347,7 @@ def _plainly_valid(event: CloudEvent) -> bool:
         and event.subject != ""
         and (
             not extensions
-            or (_NAMES.match("\n".join(extensions)) is not None and _RESERVED.isdisjoint(extensions))
+            or (_NAMES.match("\n".join(extensions)) is not None and RESERVED.isdisjoint(extensions))
         )
     )
 
@@ -382,7 +384,7 @@ def _check_characters(name: str, value: str) -> None:
 def _check_extension(name: str, value: object) -> None:
     if not _NAME.match(name):
         raise EventError(f"the attribute name {name!r} has other characters than a-z and 0-9")
-    if name in _RESERVED:
+    if name in RESERVED:
         raise EventError(f"{name!r} is no name for an extension attribute")
     if isinstance(value, str):
         _check_characters(name, value)

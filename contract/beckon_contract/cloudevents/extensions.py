@@ -1,4 +1,4 @@
-"""Extension attributes and headers of calls and replies.
+"""Extension attributes, headers and media types of calls and replies.
 
 An accepted call is answered later. Acceptance is an attribute of the call's first reply.
 
@@ -14,7 +14,7 @@ only the tool sees each delivery. It reports the deliveries that it has seen its
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 STATE = "beckonstate"
 ACCEPTED = "accepted"
@@ -40,10 +40,7 @@ def is_report(extensions: Mapping[str, object]) -> bool:
 
 
 def is_acceptance(extensions: Mapping[str, object]) -> bool:
-    """Return True if these extension attributes mark a reply as acceptance.
-
-    The answer comes later.
-    """
+    """Return True if these extension attributes mark a reply as acceptance. The answer comes later."""
     return extensions.get(STATE) == ACCEPTED
 
 
@@ -58,6 +55,34 @@ USED = "beckonused"
 
 CARRIED = (DEPTH, BUDGET)
 
+
+NOT_BEGUN = "beckonnotbegun"
+"""On a dead letter: `true` if no attempt to deliver the event can have begun the work.
+
+A Knative Broker reports its last attempt alone, which says nothing about the ones before.
+"""
+
+OBSERVER = "beckonobserver"
+"""On a dead letter: `true` if its Trigger only observes the call, and another one's subscriber answers it.
+
+Its failure says nothing about the call.
+"""
+
+REPLY_ANY = "beckonreply"
+"""On a call: `any` if every successful answer of its tool is the reply, a CloudEvent or not.
+
+Written by the shim, read by a broker that sees the answer: plain JSON and text become the data of a reply,
+and an answer without a body (202, 204) becomes a reply without data.
+"""
+
+ANY = "any"
+"""The value of `REPLY_ANY`."""
+
+IDEMPOTENT_CALL = "beckonidempotent"
+"""On a call: `true` if a second delivery does no harm.
+
+Written by the shim, read by a broker that delivers the call again.
+"""
 
 DELIVERIES = "beckondeliveries"
 
@@ -124,7 +149,55 @@ def parse_expiry(text: str) -> float:
     return moment.timestamp() + (float(f"0.{fraction[0]}") if fraction is not None and fraction[0] else 0.0)
 
 
+# RFC 3339, section 5.6; a leap second is a second.
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?"
+    r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)\Z",
+    re.ASCII,
+)
+
+
+def is_timestamp(text: str) -> bool:
+    """Return True for an RFC 3339 timestamp of a calendar day."""
+    parts = _TIMESTAMP.match(text)
+    if parts is None:
+        return False
+    try:
+        date(int(parts[1]), int(parts[2]), int(parts[3]))
+    except ValueError:
+        return False
+    return True
+
+
 def format_expiry(epoch: float) -> bytes:
     """Return seconds since the epoch as an RFC 3339 timestamp with milliseconds."""
     moment = datetime.fromtimestamp(epoch, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z").encode()
+
+
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = re.compile(
+    rf"{_WORD}(?P<subtype>/{_WORD})?"
+    rf'(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"(?:[^"\\]|\\.)*"))*[ \t]*;?[ \t]*\Z'
+)
+
+
+def is_media_type(text: str | None, *, subtype: bool = True) -> bool:
+    """Return True if a text is a media type.
+
+    No text at all means JSON.
+
+    Without `subtype` it needs no slash: Go's mime package, and with it Knative's ingress, takes `xyz`.
+    """
+    if text in (None, "application/json"):
+        return True
+    found = _MEDIA_TYPE.match(str(text))
+    return found is not None and not (subtype and found["subtype"] is None)
+
+
+def is_json(content_type: str | None) -> bool:
+    """Return True if data of this type is JSON. An absent type means JSON (JSON format, section 3.1)."""
+    if content_type is None:
+        return True
+    media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
+    return media_type.endswith(("/json", "+json"))

@@ -5,13 +5,12 @@ pkg/kncloudevents/retries.go, and knative/pkg apis/duck/v1/destination.go.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from beckon_contract.fields import Fields, InvalidFields, ReportProblem
-from beckon_contract.kubernetes_objects import DEFAULT_NAMESPACE
+from beckon_contract.fields import Fields
 
 BackoffPolicy = Literal["linear", "exponential"]
 Format = Literal["json", "binary"]
@@ -44,10 +43,6 @@ _DESTINATION_FIELDS = ("CACerts", "audience", "ref", "uri")
 REFERENCE_FIELDS = ("apiVersion", "kind", "name", "namespace")
 
 
-class DeliveryError(InvalidFields):
-    """A delivery or a destination has mistakes; `problems` names their fields."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A Kubernetes object as a target of events."""
@@ -60,10 +55,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A target of events: an object or a URI.
-
-    A URI is absolute, or relative to the object's address.
-    """
+    """A target of events: an object or a URI. A URI is absolute, or relative to the object's address."""
 
     ref: Reference | None = None
     uri: str | None = None
@@ -109,10 +101,7 @@ DEFAULT_DELIVERY = Delivery(retry=10, backoff_policy="exponential", backoff_dela
 
 
 def is_retriable(status: int | None) -> bool:
-    """Return True if a delivery with this HTTP status is retried.
-
-    `None` means that there was no response.
-    """
+    """Return True if a delivery with this HTTP status is retried. `None` means that there was no response."""
     return status is None or status >= 500 or status in _RETRIED
 
 
@@ -126,28 +115,6 @@ def parse_duration(text: str) -> float:
         raise ValueError(f"{text[:40]!r} is no ISO 8601 duration; write PT0.2S, PT30S, PT5M or PT1H30M")
     amounts = (float(amount.replace(",", ".")) if amount else 0.0 for amount in found.groups())
     return sum(amount * unit for amount, unit in zip(amounts, _SECONDS, strict=True))
-
-
-def parse_delivery(
-    spec: Mapping[str, object] | None, path: str = "spec.delivery", namespace: str = DEFAULT_NAMESPACE
-) -> Delivery:
-    """Read a delivery spec of an object in this namespace; raise `DeliveryError` with every mistake."""
-    report = ReportProblem()
-    delivery = read_delivery(Fields(spec or {}, path, report), namespace)
-    if report.problems:
-        raise DeliveryError(report.problems)
-    return delivery
-
-
-def parse_destination(
-    spec: Mapping[str, object] | None, path: str, namespace: str = DEFAULT_NAMESPACE
-) -> Destination:
-    """Read a destination named by an object in this namespace; raise `DeliveryError` with every mistake."""
-    report = ReportProblem()
-    destination = read_destination(Fields(spec or {}, path, report), namespace)
-    if report.problems:
-        raise DeliveryError(report.problems)
-    return destination
 
 
 def read_delivery(fields: Fields, namespace: str) -> Delivery:

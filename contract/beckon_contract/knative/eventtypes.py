@@ -194,10 +194,7 @@ def _from_attributes(spec: Fields) -> dict[str, str | None]:
 
 
 def _plain(attribute: Fields, name: str, value: str | None) -> str | None:
-    """Return an attribute's value if a call can carry it.
-
-    A template names no single value.
-    """
+    """Return an attribute's value if a call can carry it. A template names no single value."""
     if name not in {"type", "source"} or not value:
         return value
     _check_value(attribute, "value", value)

@@ -36,6 +36,7 @@ _EMPTY: Mapping[str, object] = {
     "cesql": "",
 }
 _DIALECTS = tuple(_EMPTY)
+_OWN_RULES = frozenset({"time", "schemaurl", "datamediatype"})
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 _TESTS: Mapping[str, _Test] = {
     "exact": str.__eq__,
@@ -76,6 +77,33 @@ def read_filter(spec: Fields) -> EventFilter:
 def passes_all(_: Attributes) -> bool:
     """Pass every event, as a Trigger without filters does."""
     return True
+
+
+def required_attributes(trigger_spec: Mapping[str, object]) -> dict[str, str]:
+    """Return attributes without which no event passes, by name: the exact text, or "" for any value.
+
+    It is a necessary condition, for an index of Triggers; the filter itself decides. Conditions in `any`,
+    `not` and CESQL do not count, nor attributes with rules of their own for comparison (times, media types).
+    """
+    spec = Fields(trigger_spec, "spec", ReportProblem())
+    elements = spec.children("filters")
+    if elements:
+        return _required_by(elements, depth=1)
+    legacy = spec.child("filter")
+    pairs = legacy.texts("attributes") if legacy else {}
+    return {name: want for name, want in pairs.items() if name not in _OWN_RULES}
+
+
+def _required_by(elements: list[Fields], depth: int) -> dict[str, str]:
+    """Return what the elements of a list require, all of which must pass."""
+    found: dict[str, str] = {}
+    for element in elements if depth <= MAX_DEPTH else ():
+        exact = element.texts("exact")
+        if "" not in exact.values():
+            found |= {name: want for name, want in exact.items() if name not in _OWN_RULES}
+        if element.values.get("all"):
+            found |= _required_by(element.children("all"), depth + 1)
+    return found
 
 
 def _attributes(spec: Fields) -> EventFilter | None:
@@ -185,10 +213,7 @@ def _compare(test: _Test, name: str, want: str) -> EventFilter:
 
 
 def _cesql(fields: Fields) -> EventFilter | None:
-    """Compile a CESQL expression.
-
-    An error or a result that is no boolean is no match (CESQL 1.0, 1.2).
-    """
+    """Compile a CESQL expression. An error or a result that is no boolean is no match (CESQL 1.0, 1.2)."""
     source = fields.text("cesql")
     if not source:
         return None

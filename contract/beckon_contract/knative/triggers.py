@@ -6,7 +6,7 @@ the first type error, everything is reported in one pass.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -20,12 +20,13 @@ from beckon_contract.knative.delivery import (
     read_destination,
     read_reference,
 )
-from beckon_contract.knative.filters import EventFilter, read_filter
+from beckon_contract.knative.filters import EventFilter, read_filter, required_attributes
 from beckon_contract.kubernetes_objects import Key, Resource
 
 GROUP = "eventing.knative.dev"
 DEPENDENCY_ANNOTATION = "knative.dev/dependency"
 INJECTION_ANNOTATION = "eventing.knative.dev/injection"
+ORDER_ANNOTATION = "beckon.dev/delivery-order"
 _BROKER_FIELDS = ("config", "delivery")
 _TRIGGER_FIELDS = ("broker", "brokerRef", "delivery", "filter", "filters", "subscriber")
 
@@ -40,7 +41,9 @@ class Trigger:
 
     `delivery` replaces the Broker's as a whole.
 
-    `warnings` name fields that Knative accepts and that probably do not do what was meant.
+    `warnings` name fields that Knative accepts and that probably do not do what was meant. `required` are
+    attributes without which no event passes the filter (`required_attributes`). An `ordered` Trigger gets its
+    events one after the other, in the order in which Beckon's broker accepted them.
     """
 
     key: Key
@@ -51,6 +54,8 @@ class Trigger:
     subscriber: Destination
     delivery: Delivery | None
     warnings: tuple[FieldProblem, ...] = ()
+    required: Mapping[str, str] = field(default_factory=dict)
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,16 @@ def parse_trigger(resource: Resource) -> Trigger:
         subscriber=destination,
         delivery=policy,
         warnings=tuple(report.warnings),
+        required=required_attributes(resource.spec),
+        ordered=resource.annotations.get(ORDER_ANNOTATION) == "ordered",
     )
+
+
+def broker_of(trigger: Resource) -> str:
+    """Return the name of a Trigger's Broker, "" if it names none."""
+    ref = trigger.spec.get("brokerRef")
+    name = trigger.spec.get("broker") or (ref.get("name") if isinstance(ref, Mapping) else "")
+    return name if isinstance(name, str) else ""
 
 
 def parse_broker(resource: Resource) -> Broker:
@@ -120,10 +134,7 @@ def _check_kind(resource: Resource, kind: str, report: ReportProblem) -> None:
 
 
 def _broker_name(spec: Fields) -> str:
-    """Return the name of the Broker in the Trigger's namespace.
-
-    Another namespace is noted as a mistake.
-    """
+    """Return the name of the Broker in the Trigger's namespace. Another namespace is noted as a mistake."""
     name = spec.text("broker")
     ref = spec.child("brokerRef")
     if ref:
@@ -139,6 +150,10 @@ def _check_annotations(resource: Resource, broker: str, report: ReportProblem) -
     dependency = resource.annotations.get(DEPENDENCY_ANNOTATION)
     if dependency is not None:
         _check_dependency(dependency, resource.namespace, report)
+    order = resource.annotations.get(ORDER_ANNOTATION, "unordered")
+    if order not in {"ordered", "unordered"}:
+        path = f"metadata.annotations[{ORDER_ANNOTATION}]"
+        report.problems.append(FieldProblem(path, f"must be ordered or unordered, not {order!r}"))
     injection = resource.annotations.get(INJECTION_ANNOTATION)
     if injection is None:
         return
@@ -151,10 +166,7 @@ def _check_annotations(resource: Resource, broker: str, report: ReportProblem) -
 
 
 def _check_dependency(text: str, namespace: str, report: ReportProblem) -> None:
-    """Check the dependency annotation, an ObjectReference in JSON.
-
-    It names an object to wait for.
-    """
+    """Check the dependency annotation, an ObjectReference in JSON. It names an object to wait for."""
     path = f"metadata.annotations[{DEPENDENCY_ANNOTATION}]"
     try:
         reference = orjson.loads(text)

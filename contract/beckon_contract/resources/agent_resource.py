@@ -7,8 +7,7 @@ from typing import Final, Literal
 from beckon_contract.fields import Fields, InvalidFields, ReportProblem
 from beckon_contract.kubernetes_objects import Resource
 from beckon_contract.resources.agent_terms import NO_TERMS, Terms, read_terms
-from beckon_contract.resources.tool_resource import API_VERSION, GROUP
-from beckon_contract.resources.tools import ToolSelector, read_tool_selector
+from beckon_contract.resources.tools import API_VERSION, GROUP, ToolSelector, read_tool_selector
 
 TextCalls = Literal["never", "own", "any"]
 """Which calls are recovered that leaked into the text of an answer: none, by the model's family, of any."""

@@ -95,10 +95,7 @@ class ToolPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A limit on usage in any `seconds` seconds.
-
-    It applies to each user, or to the agent as a whole.
-    """
+    """A limit on usage in any `seconds` seconds. It applies to each user, or to the agent as a whole."""
 
     of: Measure
     per: Holder

@@ -23,10 +23,7 @@ _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 
 
 class InvalidArguments(ValueError):
-    """Unreadable or invalid arguments of a tool call.
-
-    `problems` says to the model what to change.
-    """
+    """Unreadable or invalid arguments of a tool call. `problems` says to the model what to change."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
@@ -134,10 +131,7 @@ def _replaced(value: Any, place: _Place, change: Callable[[_Place, float], float
 
 
 def _integer_places(error: jsonschema_rs.ValidationError) -> Iterator[_Place]:
-    """Yield the places of integers required by an error.
-
-    Errors inside all alternatives count, too.
-    """
+    """Yield the places of integers required by an error. Errors inside all alternatives count, too."""
     match error.kind:
         case Kind.Type(types=types) if "integer" in types:
             yield tuple(error.instance_path)
@@ -173,10 +167,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def _check_integers(value: object) -> None:
-    """Refuse integers beyond 64 bits.
-
-    Most JSON readers would round them, or refuse them themselves.
-    """
+    """Refuse integers beyond 64 bits. Most JSON readers would round them, or refuse them themselves."""
     if isinstance(value, dict | list):
         for entry in value.values() if isinstance(value, dict) else value:
             _check_integers(entry)

@@ -14,13 +14,14 @@ from typing import Any
 
 from beckon_contract.schema.expansion import Expansion, Stack
 from beckon_contract.schema.keywords import TYPES, Schema, rebuild
-from beckon_contract.schema.openai import lower_for_openai, lower_for_openai_strict
-from beckon_contract.schema.shapes import (
+from beckon_contract.schema.openai import (
     absorbed,
     alternatives,
     describe,
     distribute,
     items_of,
+    lower_for_openai,
+    lower_for_openai_strict,
     lower_whole,
     rooted,
     types_of,

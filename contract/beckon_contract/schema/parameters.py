@@ -166,10 +166,7 @@ def normalise(document: object) -> dict[str, Any]:
 
 
 def _rooted(schema: Schema) -> dict[str, Any]:
-    """Return the schema with type object at its root.
-
-    Arguments are always an object.
-    """
+    """Return the schema with type object at its root. Arguments are always an object."""
     types = _root_types(schema, schema.get("$defs", {}))
     if types and "object" not in types:
         raise refuse(
@@ -277,10 +274,7 @@ def _shorten(message: str) -> str:
 
 
 def parameters_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return the changes of parameters in words, "" without changes.
-
-    `before` is normalised already.
-    """
+    """Return the changes of parameters in words, "" without changes. `before` is normalised already."""
     try:
         after = normalise(now)
     except SchemaError:

@@ -129,10 +129,7 @@ def _read_type(name: str, path: Path) -> Schema:
 
 
 def _merge(schema: Schema, notation: Schema) -> None:
-    """Add the schema of a type name.
-
-    Keywords of the schema itself are more precise than the name.
-    """
+    """Add the schema of a type name. Keywords of the schema itself are more precise than the name."""
     if "anyOf" in notation and "anyOf" in schema:
         schema["allOf"] = [*schema.get("allOf", ()), notation]
         return

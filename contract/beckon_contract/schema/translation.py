@@ -23,10 +23,7 @@ class References:
     """An index of a document's `$ref` targets (JSON Schema core, 8.2)."""
 
     def __init__(self, document: Schema, *, ref_stands_alone: bool = False) -> None:
-        """Index a document.
-
-        `ref_stands_alone` is for draft 7 and older, where `$ref` hides its siblings.
-        """
+        """Index a document. `ref_stands_alone` is for draft 7 and older, where `$ref` hides its siblings."""
         self._document = document
         self._alone = ref_stands_alone
         self._resources: dict[str, Path] = {"": ()}

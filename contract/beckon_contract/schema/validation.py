@@ -33,10 +33,7 @@ class Validator:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Compile a schema; raise `ValueError` if it is invalid.
-
-        Normalised parameters never are.
-        """
+        """Compile a schema; raise `ValueError` if it is invalid. Normalised parameters never are."""
         self.schema: Schema = dict(schema)
         self._compiled = jsonschema_rs.Draft202012Validator(self.schema, validate_formats=False, offline=True)
 
@@ -112,10 +109,7 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
 
 
 def shorten(value: object) -> str:
-    """Return a value as short JSON.
-
-    Long text is cut; objects and arrays with content are only named.
-    """
+    """Return a value as short JSON. Long text is cut; objects and arrays with content are only named."""
     if isinstance(value, dict | list) and value:
         return "an object" if isinstance(value, dict) else f"an array of {len(value)}"
     return shorten_text(json.dumps(value, ensure_ascii=False), _MAX_VALUE)
@@ -304,10 +298,7 @@ def _to_container(text: str, kind: type) -> Any:
 
 
 def _to_option(value: Any, options: list[Any]) -> Any:
-    """Return the one option with the spelling of the value.
-
-    Case, blanks and quotes are ignored.
-    """
+    """Return the one option with the spelling of the value. Case, blanks and quotes are ignored."""
     if not isinstance(value, str | int | float):
         return _NOTHING
     matching = [option for option in options if _spelling(option) == _spelling(value)]

@@ -3,8 +3,7 @@
 The message names the place of its parameters, and the risk of losing them.
 """
 
-from beckon_contract.catalogue.builder import Declared, Entry
-from beckon_contract.catalogue.parameter_sources import (
+from beckon_contract.catalogue.annotations import (
     LAST_APPLIED,
     NOWHERE,
     PARAMETERS,
@@ -13,6 +12,7 @@ from beckon_contract.catalogue.parameter_sources import (
     decode,
     last_applied,
 )
+from beckon_contract.catalogue.builder import Declared, Entry
 from beckon_contract.knative.eventtypes import EventType
 from beckon_contract.kubernetes_objects import Condition
 from beckon_contract.resources.tools import Refusal
@@ -82,10 +82,7 @@ def _find_doubt(found: Declared, history: History, *, remembered: bool) -> str:
 
 
 def _newer_text(event_type: EventType) -> str | None:
-    """Return the newest schemaData of the object or its last-applied manifest.
-
-    `None` means unknown.
-    """
+    """Return the newest schemaData of the object or its last-applied manifest. `None` means unknown."""
     if event_type.schema_data is not None:
         return event_type.schema_data
     try:

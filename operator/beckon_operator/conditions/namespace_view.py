@@ -7,39 +7,82 @@ from urllib.parse import urlsplit
 
 from beckon_contract.catalogue.builder import Router
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
+from beckon_contract.knative.broker_class import BECKON_CLASS, CLASS_ANNOTATION
 from beckon_contract.knative.delivery import Delivery, Destination, Reference
+from beckon_contract.knative.reply_triggers import (
+    DEAD_LETTERS_PATH,
+    PROGRESS_PATH,
+    REPLIES_PATH,
+    REPLY_ATTRIBUTE,
+)
 from beckon_contract.knative.routes import Listener
 from beckon_contract.knative.triggers import InvalidResource, parse_broker
 from beckon_contract.kubernetes_objects import READY, Condition, Resource, condition
 from beckon_operator.conditions.last_ready import LastReady, ObjectVersion
 from beckon_operator.objects import SERVING
 
-_REPLIES = "/replies"
-_DEAD_LETTERS = "/dead-letters"
 _IN_CLUSTER = re.compile(r"([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\..+)?")
 _PORTS = {"http": 80, "https": 443}
+
+
+class UnwrittenTriggers:
+    """Why the reply Triggers of some Brokers could not be written.
+
+    `changed` is called with the namespace of a Broker that has another reason.
+    """
+
+    def __init__(self) -> None:
+        self.changed: Callable[[str], None] = lambda _: None
+        self._reasons: dict[tuple[str, str], str] = {}
+
+    def find_reason(self, namespace: str, broker: str) -> str:
+        """Return the reason of a Broker, "" if there is none."""
+        return self._reasons.get((namespace, broker), "")
+
+    def set_reason(self, namespace: str, broker: str, reason: str) -> bool:
+        """Record a reason, "" for none; return True if it is another one."""
+        if self.find_reason(namespace, broker) == reason:
+            return False
+        if reason:
+            self._reasons[namespace, broker] = reason
+        else:
+            del self._reasons[namespace, broker]
+        self.changed(namespace)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingRules:
     """The URL for replies and dead letters, and the reply attribute.
 
-    An event with the reply attribute is a reply.
+    An event with the reply attribute is a reply. `unwritten` is `None` if the operator does not write the
+    Triggers for replies.
     """
 
     replies_url: str
-    reply_attribute: str = "replyid"
+    reply_attribute: str = REPLY_ATTRIBUTE
     cluster_domain: str = "cluster.local"
+    unwritten: UnwrittenTriggers | None = None
+
+    @property
+    def origin(self) -> str:
+        """The address of the shim, without a path."""
+        return self.replies_url.rstrip("/")
 
     @property
     def replies(self) -> str:
         """The URL for replies."""
-        return self.replies_url.rstrip("/") + _REPLIES
+        return self.origin + REPLIES_PATH
+
+    @property
+    def progress(self) -> str:
+        """The URL for progress reports."""
+        return self.origin + PROGRESS_PATH
 
     @property
     def dead_letters(self) -> str:
         """The URL for dead letters."""
-        return self.replies_url.rstrip("/") + _DEAD_LETTERS
+        return self.origin + DEAD_LETTERS_PATH
 
 
 def same_place(one: str, other: str) -> bool:
@@ -67,26 +110,24 @@ class BrokerView:
     """The properties of a Broker needed to judge calls.
 
     `delivery` is `None` if Knative would refuse the Broker. `last_ready` is the version in which it has been
-    ready, `None` if it never was.
+    ready, `None` if it never was. `replies_arrive` is the result of its last probe, `None` without one.
     """
 
     resource: Resource
     ready: Condition | None
     delivery: Delivery | None
     last_ready: ObjectVersion | None = None
+    replies_arrive: bool | None = None
 
 
 class NamespaceView:
-    """The surroundings of one namespace at one moment.
-
-    After a change a new object is made.
-    """
+    """The surroundings of one namespace at one moment. After a change a new object is made."""
 
     def __init__(
         self,
         namespace: str,
         router: Router,
-        brokers: Iterable[Resource],
+        brokers: Iterable[BrokerView],
         services: Iterable[Resource],
         rules: JudgingRules,
         *,
@@ -97,9 +138,7 @@ class NamespaceView:
         self.router = router
         self.rules = rules
         self.last_ready = last_ready
-        self.brokers: Mapping[str, BrokerView] = {
-            one.name: _view_broker(one, last_ready.broker_version(one.name)) for one in brokers
-        }
+        self.brokers: Mapping[str, BrokerView] = {one.resource.name: one for one in brokers}
         self.services: Mapping[str, Resource] = {one.name: one for one in known}
         self._shared: dict[tuple[str, str], Condition] = {}
         self._book = AddressBook(known, rules.cluster_domain)
@@ -109,8 +148,8 @@ class NamespaceView:
         found = self.router.table.candidates(self.namespace, event_type)
         return {listener.trigger.name: listener for listener in found}
 
-    def reply_listeners(self, broker: str) -> list[Listener]:
-        """Return the Triggers of a Broker for replies, by name.
+    def reply_listeners(self, broker: str, attribute: str = "") -> list[Listener]:
+        """Return the Triggers of a Broker for replies with this attribute, or the usual one, by name.
 
         A reply can be of any type, so a Trigger for one certain type passes only some replies and is not
         included.
@@ -120,11 +159,20 @@ class NamespaceView:
             "id": "reply",
             "source": "/tool",
             "type": "reply",
-            self.rules.reply_attribute: "token",
+            attribute or self.rules.reply_attribute: "token",
         }
         untyped = self.router.table.untyped.get(self.namespace, ())
         found = [one for one in untyped if one.trigger.broker == broker and one.trigger.filter(reply)]
         return sorted(found, key=lambda listener: listener.trigger.name)
+
+    def is_stamping(self, broker: str) -> bool:
+        """Return True if a Broker writes the reply attribute into each reply itself."""
+        return self.class_of(broker) == BECKON_CLASS
+
+    def class_of(self, broker: str) -> str:
+        """Return the class of a Broker, "" for the default one of the cluster."""
+        view = self.brokers.get(broker)
+        return "" if view is None else view.resource.annotations.get(CLASS_ANNOTATION, "")
 
     def once_a_broker(self, what: str, broker: str, judge: Callable[[], Condition]) -> Condition:
         """Return a condition shared by all tools of a Broker, judged once."""
@@ -161,9 +209,13 @@ def is_knative_service(reference: Reference) -> bool:
     return reference.kind == "Service" and reference.api_version.partition("/")[0] == SERVING
 
 
-def _view_broker(resource: Resource, last_ready: ObjectVersion | None) -> BrokerView:
+def view_broker(
+    resource: Resource, last_ready: ObjectVersion | None, replies_arrive: bool | None
+) -> BrokerView:
+    """Return what is known of a Broker."""
     try:
         delivery = parse_broker(resource).delivery
     except InvalidResource:
         delivery = None
-    return BrokerView(resource, condition(resource.status, READY), delivery, last_ready)
+    ready = condition(resource.status, READY)
+    return BrokerView(resource, ready, delivery, last_ready, replies_arrive)

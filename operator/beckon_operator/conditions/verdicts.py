@@ -10,22 +10,24 @@ from typing import Any
 
 from beckon_contract.catalogue.builder import Entry, EntryReader
 from beckon_contract.knative.eventtypes import NO_DESCRIPTION
-from beckon_contract.knative.routes import Listener
+from beckon_contract.knative.routes import CallRoute, Listener
 from beckon_contract.kubernetes_objects import READY, Condition, Resource
-from beckon_contract.resources.call_routes import CallRoute
-from beckon_contract.resources.tool_resource import ready_from, tool_spec
-from beckon_contract.resources.tools import Skipped, Tool
+from beckon_contract.resources.tools import Skipped, Tool, ready_from, tool_spec
 from beckon_operator.conditions.declared import judge_declared
 from beckon_operator.conditions.last_ready import ObjectVersion
 from beckon_operator.conditions.namespace_view import BrokerView, NamespaceView
-from beckon_operator.conditions.replies import (
+from beckon_operator.conditions.path import (
     ANSWERABLE,
     DEAD_LETTERED,
+    REPLIES_ARRIVE,
+    ROUTED,
     judge_answerable,
     judge_dead_lettered,
+    judge_replies_arrive,
+    judge_routed,
     reply_triggers,
+    routes_of,
 )
-from beckon_operator.conditions.routed import ROUTED, judge_routed, routes_of
 from beckon_operator.objects import ObservedObject
 
 AVAILABLE = "Available"
@@ -56,10 +58,7 @@ def judge_available(tool: Tool, view: NamespaceView, route: Sequence[Condition])
 
 
 def _judge_broker_availability(name: str, broker: BrokerView, view: NamespaceView) -> Condition:
-    """Return the state of a Broker and its reply Triggers.
-
-    All tools of the Broker share it.
-    """
+    """Return the state of a Broker and its reply Triggers. All tools of the Broker share it."""
     if broker.ready is None or broker.ready.status != "True":
         why = broker.ready.words if broker.ready else f"no condition {READY}"
         message = f"Broker {name} is not ready for now ({why}); {_WAITS}"
@@ -99,10 +98,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class UndescribedEventType:
-    """An EventType without a Tool because its description is missing.
-
-    The message says how to add one.
-    """
+    """An EventType without a Tool because its description is missing. The message says how to add one."""
 
     event_type: Resource
     message: str
@@ -179,13 +175,15 @@ def judge_entry(
     declared = declared or judge_declared(entry, one.history, remembered=one.remembered)
     tool = entry.tool
     if tool is None or declared.status != "True":
-        unknown = [_unknown_condition(name) for name in (ROUTED, ANSWERABLE, AVAILABLE, DEAD_LETTERED)]
+        names = (ROUTED, ANSWERABLE, AVAILABLE, REPLIES_ARRIVE, DEAD_LETTERED)
+        unknown = [_unknown_condition(name) for name in names]
         return _make_verdict(one.resource, _bare_spec(one.resource), [declared, *unknown])
     routed, tool = judge_routed(entry, tool, view)
     answerable = judge_answerable(tool, view)
     available = judge_available(tool, view, (routed, answerable))
+    arriving = judge_replies_arrive(tool, view)
     dead_lettered = judge_dead_lettered(tool, view)
-    conditions = [declared, routed, answerable, available, dead_lettered]
+    conditions = [declared, routed, answerable, available, arriving, dead_lettered]
     verdict = _make_verdict(one.resource, tool_spec(tool), conditions)
     routes = routes_of(tool, view)
     return replace(verdict, routes=routes, last_ready=_last_ready(tool, routes, view))
@@ -216,10 +214,7 @@ def _make_verdict(resource: Resource, spec: Mapping[str, Any], conditions: list[
 
 
 def _bare_spec(resource: Resource) -> dict[str, Any]:
-    """Return the spec of an undeclared Tool: only the type.
-
-    `kubectl get tools` shows it.
-    """
+    """Return the spec of an undeclared Tool: only the type. `kubectl get tools` shows it."""
     event_type = resource.spec.get("type")
     return {"type": event_type} if isinstance(event_type, str) and event_type else {}
 

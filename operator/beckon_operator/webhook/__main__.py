@@ -2,16 +2,15 @@
 
 import asyncio
 import logging.config
-import signal
 import sys
 
 from pydantic import ValidationError
 
-from beckon_operator.serving import CannotListen
 from beckon_operator.webhook.app import WebhookService
 from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.settings import SECRET, WebhookSettings
 from beckon_runtime.logs import log_config
+from beckon_runtime.process import CannotListen, on_stop_signal, refuse_start
 from beckon_runtime.settings import setting_problems
 from beckon_sources.api_client import connect
 from beckon_sources.api_types import NotConfigured
@@ -27,32 +26,25 @@ def main() -> int:
     try:
         settings = WebhookSettings()
     except ValidationError as error:
-        return _refuse_start("; ".join(setting_problems("BECKON_WEBHOOK_", error)))
+        return refuse_start("beckon-webhook", "; ".join(setting_problems("BECKON_WEBHOOK_", error)))
     readable = sys.stderr.isatty()
     logging.config.dictConfig(log_config("webhook", readable=readable, level=settings.log_level))
     try:
         return asyncio.run(_run_webhook(settings))
     except (CannotListen, NotConfigured) as error:
-        return _refuse_start(str(error))
+        return refuse_start("beckon-webhook", str(error))
 
 
 async def _run_webhook(settings: WebhookSettings) -> int:
     client = await connect("beckon-webhook", answer_seconds=_ANSWER)
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    on_stop_signal(stop.set)
     cluster = WebhookCluster(client, settings.namespace, SECRET, settings.configuration)
     try:
         await WebhookService(settings, cluster).run_until(stop)
     finally:
         await client.close()
     return 0
-
-
-def _refuse_start(reason: str) -> int:
-    sys.stderr.write(f"beckon-webhook: {reason}\n")
-    return 2
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ import ssl
 
 from aiohttp import web
 
-from beckon_operator.serving import health_app, open_port, problem_app, refuse_request, serve_app
+from beckon_operator.serving import health_app, problem_app, refuse_request, serve_app
 from beckon_operator.webhook.cluster import WebhookCluster
 from beckon_operator.webhook.metrics import WebhookMetrics
 from beckon_operator.webhook.reviews import Malformed, Outcome, answer_review
 from beckon_operator.webhook.rotation import CertificateRotator
 from beckon_operator.webhook.settings import WebhookSettings
+from beckon_runtime.process import listen
 
 MAX_BODY = 4 * 1024 * 1024  # bytes; an object has at most 1.5 MiB in etcd, an update carries two
 _BODY_SECONDS = 10.0
@@ -111,7 +112,7 @@ class WebhookService:
         self, app: web.Application, port: int, setting: str, tls: ssl.SSLContext | None = None
     ) -> web.AppRunner:
         settings = self._settings
-        listener = open_port(settings.host, port, setting)
+        listener = listen(settings.host, port, f"set {setting} to another port")
         policy = settings.origin_policy(settings.host)
         # Either port may have part of the files, and calls to the API server need some.
         return await serve_app(app, listener, policy, settings.connection_limits(share=0.375), tls=tls)

@@ -100,10 +100,7 @@ def new_authority(lifetime: timedelta, now: datetime) -> CertificatePair:
 def new_serving(
     authority: CertificatePair, names: Iterable[str], lifetime: timedelta, now: datetime
 ) -> CertificatePair:
-    """Make a server's certificate for DNS names and IP addresses.
-
-    It ends no later than its authority.
-    """
+    """Make a server's certificate for DNS names and IP addresses. It ends no later than its authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     ordered = sorted(names)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ordered[0][:64])])
@@ -149,10 +146,7 @@ def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
 
 
 def is_due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Return True if a certificate is due for renewal.
-
-    That is after `RENEW_AFTER` of its life.
-    """
+    """Return True if a certificate is due for renewal. That is after `RENEW_AFTER` of its life."""
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= begin + (end - begin) * RENEW_AFTER
 
@@ -252,10 +246,7 @@ class CertificateSet:
 
 
 def read_certificate_set(data: Mapping[str, bytes]) -> CertificateSet | None:
-    """Read the data of the Secret, `None` if it is empty.
-
-    Raises `Unusable` for anything broken.
-    """
+    """Read the data of the Secret, `None` if it is empty. Raises `Unusable` for anything broken."""
     if not data:
         return None
     authority, serving = _read_pair(data, _CURRENT), _read_pair(data, _SERVING)

@@ -37,10 +37,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class StoredSecret:
-    """The data of the Secret and its version.
-
-    The version is empty if there is no Secret.
-    """
+    """The data of the Secret and its version. The version is empty if there is no Secret."""
 
     data: Mapping[str, bytes]
     version: str = ""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
+from beckon_contract.catalogue.annotations import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
 from beckon_contract.knative.eventtypes import GROUP, InvalidEventType, parse_event_type, why_no_tool
 from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_contract.schema.parameters import SchemaError, normalise_text
@@ -43,10 +43,7 @@ class Outcome(StrEnum):
 
 
 class Malformed(ValueError):
-    """A body is no AdmissionReview; the message says why.
-
-    It also names the wrong member.
-    """
+    """A body is no AdmissionReview; the message says why. It also names the wrong member."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,10 +247,7 @@ def load_pair(context: ssl.SSLContext, pair: CertificatePair) -> None:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Yield the path of a file in memory.
-
-    OpenSSL reads keys from files, and no disk should hold one.
-    """
+    """Yield the path of a file in memory. OpenSSL reads keys from files, and no disk should hold one."""
     descriptor = os.memfd_create("beckon-webhook", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, content)

@@ -13,8 +13,7 @@ from fastapi import FastAPI
 from openai import AsyncOpenAI
 
 from beckon_agent.api.chat import routes
-from beckon_agent.api.chat.memory import HandedCalls
-from beckon_agent.api.chat.request import ChatRequest
+from beckon_agent.api.chat.request import ChatRequest, HandedCalls
 from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.app import _add_error_handlers
 from beckon_agent.store.base import Store

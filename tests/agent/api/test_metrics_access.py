@@ -1,6 +1,5 @@
 """The metrics name agents and tools: only those read them whom the operator lets."""
 
-import os
 from pathlib import Path
 
 import httpx
@@ -11,9 +10,9 @@ from beckon_agent.core.context import ANONYMOUS, UNAUTHENTICATED, Principal
 from beckon_agent.settings import Settings
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.agent_process import serving
+from tests.e2e.local_platform import port_range
 
 ANN, BOB = (Principal(f"key:{name}", frozenset(), "key") for name in ("ann", "bob"))
-METRICS_PORT = 19_000 + os.getpid() % 900
 
 
 @pytest.mark.parametrize(
@@ -55,9 +54,10 @@ async def test_a_caller_with_a_key_that_is_not_named_is_refused_and_reads_the_cu
 
 
 async def test_with_a_port_of_their_own_they_are_there_and_nowhere_else(tmp_path: Path) -> None:
+    port = port_range()
     async with (
-        serving(tmp_path, BECKON_METRICS_PORT=str(METRICS_PORT)) as agent,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{METRICS_PORT}") as scraper,
+        serving(tmp_path, BECKON_METRICS_PORT=str(port)) as agent,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as scraper,
     ):
         found = await scraper.get("/metrics")
         others = [(await scraper.get(path)).status_code for path in ("/tools", "/v1/models", "/openapi.json")]

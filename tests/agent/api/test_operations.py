@@ -189,6 +189,8 @@ async def test_an_unexpected_error_is_a_500_in_the_shape_of_its_path_and_in_the_
     assert ours.json()["type"].endswith("/internal-error")
     assert theirs.json()["error"]["code"] == "internal_error"
     assert ours.headers["x-request-id"] == "broken-1"
+    for said in (ours.json()["detail"], theirs.json()["error"]["message"]):
+        assert "component=agent --tail=-1 | grep broken-1 " in said
     assert "AttributeError" not in ours.text + theirs.text + begun.text
     assert "internal_error" in begun.text
     assert "request broken-1: GET '/tools' failed" in caplog.text

@@ -195,3 +195,4 @@ async def test_a_whole_float_arrives_as_the_integer_that_it_is(agent: RunningAge
     headers = {"content-type": "application/json"}
     response = await agent.http.post("/tools/test_echo", content=arguments, headers=headers)
     assert response.json()["result"] == "hihi"
+    assert BENCH.data == [b'{"text":"hi","count":2}']

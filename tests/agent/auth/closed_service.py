@@ -16,8 +16,8 @@ from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.app import RunStorage, build_app
 from beckon_agent.auth.authentication import Authenticator, make_authenticator
 from beckon_agent.auth.authorization import PermittedAgents
+from beckon_agent.auth.options import AccessOptions, OidcOptions
 from beckon_agent.auth.quotas import LimitedCaller, Quotas
-from beckon_agent.auth.settings import AccessOptions, OidcOptions
 from beckon_agent.core.run_types import Agent
 from beckon_agent.core.run_types import Limits as RunLimits
 from beckon_agent.durable.engine import RunEngine

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.auth.authentication import make_authenticator
-from beckon_agent.auth.settings import AccessOptions
+from beckon_agent.auth.options import AccessOptions
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
 from tests.agent.scripted_model import asks_for, says
@@ -79,7 +79,7 @@ async def test_a_question_waits_for_a_word_and_the_word_brings_the_answer(servic
     again = await run(service, "approve", response)
     otherwise = await run(service, "approve", response, "--deny")
 
-    assert "? test_danger()   waits for a person's word" in asked.stdout
+    assert "? test_danger()   waits for a person's approval" in asked.stdout
     assert called_before == []
     assert allowed.stdout.splitlines() == ["→ test_danger()", "← test_danger: done", "Done."]
     assert BENCH.calls == ["danger"]

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.auth.authentication import make_authenticator
-from beckon_agent.auth.settings import AccessOptions
+from beckon_agent.auth.options import AccessOptions
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
@@ -148,12 +148,13 @@ def _chat_on_a_terminal(url: str) -> int:
     try:
         terminal.read_until(f"API key for {url}: ", SECONDS)
         terminal.type(USER_KEY.encode() + b"\n")
-        shown = terminal.read_until("you> ", SECONDS)
+        shown = terminal.read_until("you>", SECONDS)
         terminal.type(b"/help\n")
-        helped = terminal.read_until("you> ", SECONDS)
+        helped = terminal.read_until("/quit ", SECONDS)
+        terminal.read_until("you>", SECONDS)
         terminal.type(b"hello\n")
         terminal.read_until("Good day.", SECONDS)
-        terminal.read_until("you> ", SECONDS)
+        terminal.read_until("you>", SECONDS)
         terminal.type(b"/quit\n")
         _, status = os.waitpid(pid, 0)
     finally:

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.auth.authentication import Authenticator, KeyFile, make_authenticator
-from beckon_agent.auth.settings import AccessOptions, OidcOptions
+from beckon_agent.auth.options import AccessOptions, OidcOptions
 from beckon_agent.core.context import (
     ANONYMOUS,
     EVENTS,
@@ -154,7 +154,7 @@ async def test_a_service_that_is_open_to_a_network_does_not_start_without_saying
     host: str, session: aiohttp.ClientSession
 ) -> None:
     for anonymous in (None, False):
-        with pytest.raises(ValueError, match="would let nobody in; set BECKON_KEYS_FILE or"):
+        with pytest.raises(ValueError, match="would admit no client; set BECKON_KEYS_FILE or"):
             make_authenticator(AccessOptions(host=host, anonymous=anonymous), session)
 
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.auth.authentication import make_authenticator
-from beckon_agent.auth.settings import AccessOptions
+from beckon_agent.auth.options import AccessOptions
 from beckon_agent.core.context import Principal, acting_as
 from beckon_agent.core.records import FINAL, NewRun, StoredRun
 from beckon_agent.core.run_types import Options

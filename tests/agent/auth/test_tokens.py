@@ -15,8 +15,8 @@ import aiohttp
 import jwt
 import pytest
 
-from beckon_agent.auth.errors import BadToken, KeysUnavailable
 from beckon_agent.auth.oidc import Expected, Intervals, KeySet, KeySource, TokenVerifier
+from beckon_agent.auth.options import BadToken, KeysUnavailable
 from beckon_agent.core.context import Principal
 from tests.agent.auth.issuer import AUDIENCE, Issuer, SigningKey, ec_key, ed_key, issuing, rsa_key
 

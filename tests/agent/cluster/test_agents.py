@@ -193,7 +193,7 @@ async def test_limits_of_an_agent_win_over_the_services(cluster: RunningCluster,
     model.script = [asks_for(("nothing", {}))]
     response = (await cluster.post("brief")).json()
 
-    assert "asked as often as one run may ask it" in response["choices"][0]["message"]["content"]
+    assert "has reached its limit of requests to the model" in response["choices"][0]["message"]["content"]
 
 
 async def test_an_agent_by_hand_is_named_in_the_query_and_is_otherwise_the_services_own(

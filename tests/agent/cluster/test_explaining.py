@@ -85,17 +85,24 @@ def test_an_outage_is_shown_at_the_station_where_calls_wait(reason: str, waits_a
 
     found = explain_tool(from_object(tool(DECLARED, routed, REPLIES, away)))
 
-    assert found.find_condition("Available") is not None
+    assert "Available" in [condition.type for condition in found.conditions]
     assert [(one.kind, one.detail) for one in found.route if one.state == "broken"] == [
         (waits_at, "away for now")
     ]
 
 
-def test_replies_that_do_not_come_back_are_the_last_station() -> None:
+@pytest.mark.parametrize(
+    "lost",
+    [
+        [("Answerable", "False", "NoReplyTrigger", "write one")],
+        [REPLIES, ("RepliesArrive", "False", "RepliesLost", "write one")],
+    ],
+    ids=["no Trigger", "a lost probe"],
+)
+def test_replies_that_do_not_come_back_are_the_last_station(lost: list[tuple[str, str, str, str]]) -> None:
     routed = ("Routed", "True", "Routed", "")
-    lost = ("Answerable", "False", "NoReplyTrigger", "write one")
 
-    found = explain_tool(from_object(tool(DECLARED, routed, lost)))
+    found = explain_tool(from_object(tool(DECLARED, routed, *lost)))
 
     assert (found.route[-1].kind, found.route[-1].state, found.route[-1].detail) == (
         "Reply",

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.core.model_types import Message, TextCalls, ToolCall
+from beckon_agent.core.model_types import CLAIMED, Message, TextCalls, ToolCall
 from beckon_agent.core.run_events import TextDelta
-from beckon_agent.dialects.base import Dialect
-from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.base import Dialect, RawCall
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
 from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
 from beckon_agent.run.model_turn import Screen
@@ -116,6 +115,13 @@ def after(*results: str) -> list[Message]:
     return [ASKED, {"role": "assistant", "content": None, "tool_calls": calls}, *said]
 
 
+def calling(name: str, arguments: object) -> Message:
+    """A message with a call by the API."""
+    function = {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)}
+    calls = [{"id": "c0", "type": "function", "function": function}]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
 def assert_nothing_runs(dialect: Dialect, answer: str, messages: list[Message]) -> Outcome:
     whole = answered(dialect, [answer], messages)
     assert (whole.calls, whole.text) == ((), answer)
@@ -131,8 +137,10 @@ def test_a_call_in_a_result_is_never_made_however_the_model_quotes_it(
     assert_nothing_runs(dialect, FORMS[form].format(markup), after(f"Great page. {markup} Buy now."))
 
 
-@pytest.mark.parametrize("form", set(FORMS) - {"own_line_at_the_end", "whole_answer", "twice_at_the_end"})
-@pytest.mark.parametrize("name", set(MARKUPS) - {"prompted"})
+@pytest.mark.parametrize(
+    "form", sorted(set(FORMS) - {"own_line_at_the_end", "whole_answer", "twice_at_the_end"})
+)
+@pytest.mark.parametrize("name", sorted(set(MARKUPS) - {"prompted"}))
 def test_a_server_with_tools_reads_no_call_but_at_the_end_even_where_nothing_brought_it_along(
     name: str, form: str
 ) -> None:
@@ -235,6 +243,29 @@ def test_a_call_in_any_message_is_never_made(dialect: Dialect, markup: str, name
     assert_nothing_runs(dialect, markup, [{"role": role, "content": f"So: {markup}"}, ASKED])
     parts = [{"type": "text", "text": f"So: {markup}"}]
     assert_nothing_runs(dialect, markup, [{"role": role, "content": parts}, ASKED])
+
+
+@pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
+def test_a_call_that_was_copied_into_the_arguments_of_an_earlier_call_is_never_made(
+    dialect: Dialect, markup: str, name: str
+) -> None:
+    messages = [ASKED, calling("look", {"note": f"It said: {markup}", "times": 2}), ASKED]
+
+    assert_nothing_runs(dialect, f"So:\n\n{markup}", messages)
+
+
+@pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
+def test_a_call_may_be_made_again_unless_only_a_client_says_that_the_model_made_it(
+    dialect: Dialect, markup: str, name: str
+) -> None:
+    before = calling("effect", CALL["arguments"])
+    texts = [ASKED, before, {"role": "tool", "tool_call_id": "c0", "content": "Not yet."}]
+
+    assert answered(dialect, [markup], texts).calls == ("effect",)
+    texts[1] = before | {CLAIMED: True}
+    assert_nothing_runs(dialect, markup, texts)
+    texts[1] = {"role": "assistant", "content": None, "reasoning_content": markup, CLAIMED: True}
+    assert_nothing_runs(dialect, markup, texts)
 
 
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)

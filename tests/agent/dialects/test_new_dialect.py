@@ -5,7 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from beckon_agent.dialects import registry
-from beckon_agent.dialects.calls import function_element
+from beckon_agent.dialects.base import function_element
 from beckon_agent.dialects.reader import Grammar
 from beckon_agent.dialects.rendering import TextDialect
 from tests.agent.conftest import StartAgent

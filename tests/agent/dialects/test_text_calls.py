@@ -12,15 +12,14 @@ from beckon_agent.agents.keys import KeyRing, SecretEntry
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.core.model_types import Message, Turn
 from beckon_agent.core.run_types import Agent, Limits, Options
-from beckon_agent.dialects.calls import RawCall
+from beckon_agent.dialects.base import RawCall
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ToolsNotSupported
 from beckon_agent.run.model_turn import DialectModel, Screen
 from beckon_agent.settings import Settings
 from beckon_contract.kubernetes_objects import from_object
 from beckon_contract.resources.agent_resource import KIND, read_agent
-from beckon_contract.resources.tool_resource import API_VERSION
-from beckon_contract.resources.tools import Tool
+from beckon_contract.resources.tools import API_VERSION, Tool
 from tests.agent.running_agent import QUICK
 from tests.agent.scripted_model import KEY, declaration, refuses, says, scripted_model
 

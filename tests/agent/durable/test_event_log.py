@@ -1,4 +1,4 @@
-"""What those who follow a run hear of it while it is under way."""
+"""What those who follow a run hear of it while it is in progress."""
 
 import asyncio
 from contextlib import aclosing

@@ -39,7 +39,7 @@ class MemoryEngine:
         if ask.run.id in self._runs:
             raise RunExists(ask.run.id)
         if self._service.running >= self._service.max_runs:
-            raise NoRoom("the agent has as many runs under way as it may have")
+            raise NoRoom("the limit of runs in progress is reached")
         given = {name: getattr(ask.run, name) for name in ask.run.__dataclass_fields__}
         kept = Kept(StoredRun(**given, status="running", created_at=time.time()))
         self._runs[ask.run.id] = kept

@@ -7,8 +7,7 @@ from pathlib import Path
 import httpx
 
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.core.call_budget import CallBudget
-from beckon_agent.core.run_types import Limits
+from beckon_agent.core.run_types import CallBudget, Limits
 from beckon_contract.cloudevents.events import CloudEvent, to_binary
 from tests.agent.event_platform import EventPlatform, described, event_platform
 from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_agent, asking, held

@@ -102,7 +102,7 @@ async def test_an_answer_that_a_limit_ended_says_so() -> None:
         data = orjson.loads((await agent.reply(asking())).data or b"")
 
         assert data["ending"] == "step_limit"
-        assert "as often as one run may ask it" in data["answer"]
+        assert "has reached its limit of requests to the model" in data["answer"]
 
 
 async def test_the_names_of_the_correlation_attributes_are_settings() -> None:

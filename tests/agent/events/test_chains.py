@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.core.call_budget import CallBudget
 from beckon_agent.core.model_types import Usage
-from beckon_agent.core.run_types import Limits, Options
+from beckon_agent.core.run_types import CallBudget, Limits, Options
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.cloudevents.extensions import DEPTH
 from tests.agent.events.answering_agent import Setup, answering_agent, asking, event, problem

@@ -137,7 +137,7 @@ async def test_a_full_agent_tells_the_broker_to_come_again() -> None:
         refused = await agent.send(asking(name="2"))
         gate.set()
 
-        assert "as many runs" in problem(refused, 503)
+        assert "limit of runs" in problem(refused, 503)
         assert refused.headers["retry-after"] == "1"
         assert (await first).status_code == 200
         assert (await agent.send(asking(name="2"))).status_code == 200

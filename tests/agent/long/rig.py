@@ -16,8 +16,8 @@ from aiohttp import web
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
-from beckon_agent.api.events.late_answers import LateAnswers
 from beckon_agent.api.events.request import EventRules
+from beckon_agent.api.events.routes import LateAnswers
 from beckon_agent.app import RunStorage, build_app
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.engine import EnginePace, RunEngine
@@ -27,8 +27,8 @@ from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from beckon_agent.telemetry.metrics import Metrics
+from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY as MODEL_KEY
@@ -160,7 +160,7 @@ class LongAgent:
 
         await eventually(is_suspended)
 
-    def told(self, turn: int = -1) -> list[str]:
+    def results_sent(self, turn: int = -1) -> list[str]:
         """Return the results of tools that the model was told in a turn."""
         messages = self.asked[turn].body["messages"]
         return [message["content"] for message in messages if message["role"] == "tool"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -10,11 +11,13 @@ from beckon_agent.core.records import NewRun
 from beckon_agent.core.run_types import Limits, Options
 from beckon_agent.durable.base import Ask
 from beckon_agent.store.base import Store
+from beckon_agent.store.sql.open import open_store
 from tests.agent.durable.crashing import Crashing
-from tests.agent.long.rig import Rig, reply
+from tests.agent.long.rig import LongAgent, Rig, reply
 from tests.agent.replay.replaying import events
 from tests.agent.running_agent import user
-from tests.agent.scripted_model import asks_for, says
+from tests.agent.scripted_model import Script, asks_for, says
+from tests.broker.broker_process import write_manifests
 from tests.patience import eventually
 
 REPORT = asks_for(("report", {}))
@@ -34,7 +37,7 @@ async def test_a_call_that_was_taken_holds_no_connection_and_its_answer_resumes_
 
         assert [item["type"] for item in ended["output"]] == ["mcp_call", "message"]
         assert ended["output"][0]["output"] == '{"pages":42}'
-        assert agent.told() == ['{"pages":42}']
+        assert agent.results_sent() == ['{"pages":42}']
         assert len(rig.tool.calls) == 1
 
 
@@ -79,7 +82,7 @@ async def test_an_agent_that_is_started_anew_takes_the_answer(rig: Rig) -> None:
         ended = await agent.until(begun["id"], "completed")
 
         assert ended["output"][0]["output"] == "42"
-        assert agent.told() == ["42"]
+        assert agent.results_sent() == ["42"]
         assert len(rig.tool.calls) == 1
 
 
@@ -96,7 +99,7 @@ async def test_an_answer_that_comes_while_no_agent_is_there_waits_at_the_broker(
     await eventually(was_refused)
     async with rig.agent(says("It says 42.")) as agent:
         await agent.until(begun["id"], "completed")
-        assert agent.told() == ["42"]
+        assert agent.results_sent() == ["42"]
 
 
 async def test_an_answer_that_comes_twice_counts_once(rig: Rig) -> None:
@@ -131,7 +134,7 @@ async def test_calls_beside_it_are_done_and_the_model_is_told_of_all_at_once(rig
 
         await rig.tool.answer(first, "first")
         await agent.until(begun["id"], "completed")
-        assert agent.told() == ["first", "second"]
+        assert agent.results_sent() == ["first", "second"]
 
 
 async def test_an_answer_that_does_not_come_in_time_is_told_as_that(rig: Rig) -> None:
@@ -141,7 +144,7 @@ async def test_an_answer_that_does_not_come_in_time_is_told_as_that(rig: Rig) ->
         ended = await agent.until(begun["id"], "completed")
 
         assert ended["output"][0]["error"]["content"]["reason"] == "timeout"
-        assert '"reason":"timeout"' in agent.told()[0]
+        assert '"reason":"timeout"' in agent.results_sent()[0]
         assert await rig.tool.answer(call, 42) == 202
         late = await agent.http.post("/late-replies", content=b"42", headers=reply(call))
         assert late.status_code == 202
@@ -154,7 +157,7 @@ async def test_a_limit_of_the_agents_counts_where_the_event_type_names_none(rig:
         begun = await agent.post()
         await agent.until(begun["id"], "completed")
 
-        assert '"reason":"timeout"' in agent.told()[0]
+        assert '"reason":"timeout"' in agent.results_sent()[0]
 
 
 async def test_a_call_whose_agent_died_is_finished_by_its_answer_and_not_sent_again(rig: Rig) -> None:
@@ -165,7 +168,7 @@ async def test_a_call_whose_agent_died_is_finished_by_its_answer_and_not_sent_ag
         rig.tool.gate.set()
 
         await _ends(other.store, run_id)
-        assert other.told() == ["{}"]
+        assert other.results_sent() == ["{}"]
         assert len(rig.tool.calls) == 1
 
 
@@ -178,7 +181,36 @@ async def test_a_call_that_was_taken_as_its_agent_died_is_not_sent_again(rig: Ri
         await other.waits(run_id)
         await rig.tool.answer(rig.tool.calls[0], 42)
         await _ends(other.store, run_id)
-        assert other.told() == ["42"]
+        assert other.results_sent() == ["42"]
+        assert len(rig.tool.calls) == 1
+
+
+async def test_the_reply_to_a_call_counts_although_the_tool_is_gone_when_the_run_is_resumed(rig: Rig) -> None:
+    rig.tool.gate.clear()
+    rig.tool.state = "answered"
+    run_id = await _dies_before_its_tool_is_gone(rig, "report")
+    async with rig.agent(says("It says {}.")) as other:
+        await _is_resumed(other.store, run_id)
+        await asyncio.sleep(0.5)  # in which a call that is given up would have ended
+        rig.tool.gate.set()
+
+        await _ends(other.store, run_id)
+        assert offered(other) == {"danger", "hurried", "ask"}
+        assert other.results_sent() == ["{}"]
+        assert len(rig.tool.calls) == 1
+
+
+async def test_a_call_without_a_reply_has_an_unknown_outcome_although_the_tool_is_gone(rig: Rig) -> None:
+    rig.tool.gate.clear()
+    run_id = await _dies_before_its_tool_is_gone(rig, "hurried")
+    async with rig.agent(says("I do not know.")) as other:
+        await _ends(other.store, run_id)
+        rig.tool.gate.set()
+
+        assert offered(other) == {"report", "danger", "ask"}
+        (result,) = other.results_sent()
+        assert json.loads(result)["error"]["reason"] == "outcome_unknown"
+        assert "may have run" in result
         assert len(rig.tool.calls) == 1
 
 
@@ -191,7 +223,7 @@ async def test_a_conversation_that_is_not_stored_waits_for_the_answer_as_for_any
         await rig.tool.answer(call, 42)
 
         assert (await asking).json()["choices"][0]["message"]["content"] == "Done."
-        assert agent.told() == ["42"]
+        assert agent.results_sent() == ["42"]
 
 
 async def test_a_call_by_hand_waits_for_the_answer_as_for_any_other(rig: Rig) -> None:
@@ -229,7 +261,7 @@ async def test_a_call_that_is_allowed_is_not_held_up_by_a_tool_that_takes_hours(
         told = await agent.http.post(f"/runs/{ended['id']}/replay", json={})
 
         assert [item["type"] for item in ended["output"]] == ["mcp_call", "mcp_call", "message"]
-        assert agent.told() == ["42", "{}"]
+        assert agent.results_sent() == ["42", "{}"]
         ((_, report),) = events(told.text)
         assert (report["same"], report["differences"]) == (True, [])
 
@@ -301,10 +333,10 @@ async def test_a_tool_cannot_answer_for_another_call(rig: Rig) -> None:
         assert (await agent.http.post("/late-replies", content=b"42", headers=headers)).status_code == 403
 
 
-async def _dies_while_it_waits(rig: Rig, store: Store) -> str:
+async def _dies_while_it_waits(rig: Rig, store: Store, call: Script = REPORT) -> str:
     """Begin a run in another process, which dies when its tool has the call; return the id of the run."""
     dying = Crashing(store, 100, lands=True)
-    async with rig.worker(dying, REPORT) as (engine, service):
+    async with rig.worker(dying, call) as (engine, service):
         hosted = service.registry.find("beckon")
         assert isinstance(hosted, AgentHandle)
         new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
@@ -312,6 +344,34 @@ async def _dies_while_it_waits(rig: Rig, store: Store) -> str:
         await rig.tool.called()
         dying.dead = True
     return "run_1"
+
+
+async def _dies_before_its_tool_is_gone(rig: Rig, name: str) -> str:
+    """Begin a run in another process, which dies when its tool has the call; then delete the EventType."""
+    async with AsyncExitStack() as stack:
+        store = await open_store(rig.url)
+        stack.push_async_callback(store.aclose)
+        run_id = await _dies_while_it_waits(rig, store, asks_for((name, {})))
+    items = json.loads((rig.folder / "all.json").read_text())["items"]
+    left = [one for one in items if one["kind"] != "EventType" or one["metadata"]["name"] != name]
+    assert len(left) == len(items) - 1
+    write_manifests(rig.folder, *left)
+    return run_id
+
+
+def offered(agent: LongAgent) -> set[str]:
+    """Return the names of the tools that the model was offered last."""
+    return {tool["function"]["name"] for tool in agent.asked[-1].body["tools"]}
+
+
+async def _is_resumed(store: Store, run_id: str) -> None:
+    """Wait until the run is taken over by an agent."""
+
+    async def is_taken_over() -> bool:
+        run = await store.runs.get(run_id)
+        return run is not None and bool(run.takeovers)
+
+    await eventually(is_taken_over)
 
 
 async def _ends(store: Store, run_id: str) -> None:

@@ -19,10 +19,14 @@ from beckon_cli.local.plan import manifests
 from tests.agent.long.rig import LongAgent, Rig, running_rig
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.store.between import Between
+from tests.agent.store.postgres import Server
 from tests.patience import eventually
 
 REPORT = asks_for(("report", {}))
 ANSWERS = 20
+AWAY = 6.0
+"""A tenth of a minute, as the pauses are."""
+
 TRIES = 13
 """One more than a reply had within the retries of the Broker and of its dead-letter sink, 12 s in all."""
 
@@ -119,6 +123,29 @@ async def test_every_answer_outlives_an_outage_of_the_database(rig: Rig) -> None
             assert await rig.tool.answer(call, number) == 202
         await eventually(lambda: all_are_refused(rig))
         stores[0].away = False
+        ended = [await agent.until(run_id, "completed") for run_id in begun]
+
+    assert sorted(int(each["output"][0]["output"]) for each in ended) == list(range(ANSWERS))
+    assert len(rig.tool.calls) == ANSWERS
+
+
+@pytest.mark.timeout(120)
+async def test_every_answer_outlives_a_database_server_that_is_stopped(
+    tmp_path: Path, postgres: Server, template: str
+) -> None:
+    (tmp_path / "manifests").mkdir()
+    url = await postgres.copy("outage", template)
+    script = [*[REPORT] * ANSWERS, *[says("Thank you.")] * (2 * ANSWERS)]
+    async with running_rig(tmp_path / "manifests", url) as rig, rig.agent(*script) as agent:
+        deliver_as_beckon_up_does(rig)
+        await eventually(lambda: routed(rig))
+        begun = await waiting_runs(agent)
+        async with postgres.stopped():
+            outage = asyncio.create_task(asyncio.sleep(AWAY))
+            for number, call in enumerate(list(rig.tool.calls)):
+                assert await rig.tool.answer(call, number) == 202
+            await eventually(lambda: all_are_refused(rig))
+            await outage
         ended = [await agent.until(run_id, "completed") for run_id in begun]
 
     assert sorted(int(each["output"][0]["output"]) for each in ended) == list(range(ANSWERS))

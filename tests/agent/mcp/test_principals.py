@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
-from beckon_agent.api.mcp.cancellation import Cancellations
+from beckon_agent.api.mcp.notifications import Cancellations
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.auth.authorization import PermittedAgents
 from beckon_agent.core.context import Principal, acting_as

@@ -1,4 +1,4 @@
-"""What is told while something is under way: progress, changes of the tools, that nobody waits any more."""
+"""Messages during a request: progress, changes of the tools, and cancellation by the client."""
 
 import asyncio
 import contextlib
@@ -240,7 +240,7 @@ async def test_only_so_many_clients_listen(start_mcp: StartMcp) -> None:
     async with start_mcp(McpSettings(max_listeners=1)) as server, server.client(MODERN) as client:
         async with lines(server):
             refused = await server.http.get("/mcp", headers=LISTEN)
-            with pytest.raises(MCPError, match="as many clients as may wait"):
+            with pytest.raises(MCPError, match="limit of clients that wait"):
                 async with client.listen(tools_list_changed=True):
                     pass
         await listeners(server, 0)

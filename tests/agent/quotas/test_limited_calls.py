@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from beckon_agent.api.http.errors import problem_response
 from beckon_agent.auth.authentication import make_authenticator
+from beckon_agent.auth.options import AccessOptions
 from beckon_agent.auth.quotas import LimitedCaller, LimitReached, Quotas
-from beckon_agent.auth.settings import AccessOptions
 from beckon_agent.core.context import ANONYMOUS, acting_as
 from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.run_types import Agent

@@ -170,7 +170,7 @@ async def test_no_more_calls_run_at_the_same_time_than_there_are_places(limits: 
 async def test_a_call_that_finds_no_place_in_time_is_refused(limits: Quotas) -> None:
     held = agent(terms(toolPolicies=[{"concurrency": 1}]))
     async with limits.reserve_call(held, "u", PAY, "first", patience=5):
-        with pytest.raises(LimitReached, match="as many calls of it are under way as may be: 1"):
+        with pytest.raises(LimitReached, match="as many calls of it are in progress as may be: 1"):
             await call(limits, held, number=2)
     await call(limits, held, number=3)
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.auth.authentication import make_authenticator
-from beckon_agent.auth.settings import AccessOptions
+from beckon_agent.auth.options import AccessOptions
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
 from tests.agent.scripted_model import asks_for, chunk, says, streamed

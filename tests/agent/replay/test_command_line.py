@@ -67,7 +67,7 @@ async def test_live_tools_ask_for_a_yes_and_then_show_each_result(start_service:
     assert '→ test_echo(text="a")\n← test_echo differs\n' in shown.stdout
     assert "  -a\n  +schöne Grüße\n" in shown.stdout
     assert f"{run}: 1 of 1 result differs" in shown.stdout
-    assert "the model was not asked" in shown.stderr
+    assert "the model got no request" in shown.stderr
     (call,) = json.loads(document.stdout)["live_calls"]
     assert (call["recorded"], call["now"]) == ("a", "schöne Grüße")
     assert BENCH.calls == ["a"]

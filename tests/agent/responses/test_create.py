@@ -209,7 +209,7 @@ async def test_a_run_at_its_limit_is_incomplete_and_says_which(start_face: Start
         response = await face.ask()
 
     assert (response["status"], response["incomplete_details"]) == ("incomplete", {"reason": "max_messages"})
-    assert "as often as one run may" in said(response)
+    assert "has reached its limit of requests to the model" in said(response)
 
 
 @pytest.mark.parametrize(

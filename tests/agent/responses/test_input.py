@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.api.responses.items import to_messages
+from beckon_agent.core.model_types import CLAIMED
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import said
 from tests.agent.scripted_model import asks_for, says
@@ -221,4 +222,4 @@ async def test_one_turn_of_the_model_is_one_message() -> None:
     assert [call["id"] for call in called["tool_calls"]] == ["c1", "c2"]
     assert [one["content"], two["content"]] == ["1", "2"]
     assert shown == {"role": "user", "content": [{"type": "image_url", "image_url": {"url": PNG}}]}
-    assert done == {"role": "assistant", "content": "Done."}
+    assert done == {"role": "assistant", "content": "Done.", CLAIMED: True}

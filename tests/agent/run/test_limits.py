@@ -37,7 +37,7 @@ async def test_the_model_is_asked_no_more_than_its_steps_and_the_answer_says_so(
 
         assert len(agent.asked) == 3
         assert answer.finish_reason == "length"
-        assert answer.text == "[stopped: the model was asked as often as one run may ask it]"
+        assert answer.text == "[stopped: the run has reached its limit of requests to the model]"
 
 
 async def test_calls_whose_results_nobody_would_see_are_not_made(start_agent: StartAgent) -> None:

@@ -326,4 +326,5 @@ async def test_an_integer_for_an_argument_goes_out_as_an_integer(start_agent: St
         answer = await agent.ask()
         (call,) = agent.asked[1].body["messages"][-2]["tool_calls"]
     assert [event["result"] for event in answer.finished] == ["hihi"]
+    assert BENCH.data == [b'{"text":"hi","count":2}']
     assert call["function"]["arguments"] == '{"text":"hi","count":2}'

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from beckon_agent.core.run_types import Agent, Limits, Options
-from beckon_agent.run.request_options import count_results, options_of_step, refuse_disallowed, system_message
+from beckon_agent.run.turn import count_results, options_of_step, refuse_disallowed, system_message
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import PreparedCall, prepare_calls
 from tests.agent.tool_calls.test_validation import TOOLS, asked, reason

@@ -1,12 +1,13 @@
 """A PostgreSQL of the tests' own: in a folder of its own, reached by a socket there, stopped by its pid."""
 
+import asyncio
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,10 +28,34 @@ _OPTIONS = (
 class Server:
     """A running server: databases by name, as addresses."""
 
-    def __init__(self, folder: Path, user: str, port: int) -> None:
+    def __init__(self, folder: Path, user: str, port: int, programs: Path, options: str) -> None:
         self.folder = folder
         self._user = user
         self._port = port
+        self._pg_ctl = programs / "pg_ctl"
+        self._options = options
+
+    def start(self) -> None:
+        """Start it; returns when it takes connections."""
+        log = ("-l", self.folder / "log")
+        self._control("start", "-t", str(SECONDS_TO_START), *log, "-o", self._options)
+
+    def stop(self, mode: str = "fast", *, check: bool = True) -> None:
+        """Stop it by the pid in its own folder; `fast` ends its connections, `immediate` does not tidy up."""
+        self._control("stop", "-m", mode, check=check)
+
+    @asynccontextmanager
+    async def stopped(self) -> AsyncIterator[None]:
+        """Have it stopped until the end of the block."""
+        await asyncio.to_thread(self.stop)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.start)
+
+    def _control(self, action: str, *options: str | Path, check: bool = True) -> None:
+        data = self.folder / "data"
+        _run(self._user, self.folder, self._pg_ctl, action, "-w", "-D", data, *options, check=check)
 
     def url(self, database: str) -> str:
         """Return the address of a database."""
@@ -75,14 +100,12 @@ def server(address: str = "", port: int = 5432) -> Iterator[Server]:
             rules.write("host all all all scram-sha-256\n" if address else "")
         places = (f"unix_socket_directories={folder}", f"listen_addresses='{address}'", f"port={port}")
         options = " ".join(f"-c {option}" for option in (*_OPTIONS, *places))
-        log = folder / "log"
-        start = ("start", "-w", "-t", str(SECONDS_TO_START), "-D", data, "-l", log, "-o", options)
-        _run(user, folder, programs / "pg_ctl", *start)
+        running = Server(folder, user, port, programs, options)
+        running.start()
         try:
-            yield Server(folder, user, port)
+            yield running
         finally:
-            # By the pid in its own folder.
-            _run(user, folder, programs / "pg_ctl", "stop", "-w", "-m", "immediate", "-D", data, check=False)
+            running.stop("immediate", check=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

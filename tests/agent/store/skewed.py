@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 
 from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.late_replies import LateReplies
 from beckon_agent.durable.event_log import Housekeeping
-from beckon_agent.durable.late_replies import LateReplies
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, closing
 
 import asyncpg  # type: ignore[import-untyped]  # the package brings no types
 
+from beckon_agent.api.operations import StoreHealth
 from beckon_agent.store.base import Store
-from beckon_agent.store.health import StoreHealth
 from beckon_agent.store.sql.open import open_store
 from tests.agent.store.postgres import server
 from tests.patience import eventually

@@ -7,14 +7,16 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
 from beckon_agent.store import migrations
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.database import Database, Result
-from beckon_agent.store.sql.open import database_at, open_store, upgrade_database
+from beckon_agent.store.sql.open import bring_up_to_date, database_at, open_store
 from beckon_agent.store.sql.tables import metadata
+from tests.agent.store import revision_0001
 from tests.agent.store.examples import ME, begun, ended, said
 from tests.agent.store.raw import count, execute
 
@@ -29,14 +31,14 @@ def test_the_newest_revision_is_the_one_that_is_named() -> None:
 
 
 async def test_the_revisions_lead_to_what_the_tables_say(empty: str) -> None:
-    await _at_revision(database_at(empty), migrations.HEAD)
+    await _upgraded_from_the_first(database_at(empty))
 
     assert await _read(empty, _differences) == []
 
 
 async def test_an_empty_database_becomes_what_the_revisions_lead_to(empty: str, another_empty: str) -> None:
     await (await open_store(empty)).aclose()
-    await _at_revision(database_at(another_empty), migrations.HEAD)
+    await _upgraded_from_the_first(database_at(another_empty))
 
     assert await _read(empty, _reflected) == await _read(another_empty, _reflected)
     assert await _read(empty, _differences) == []
@@ -193,9 +195,17 @@ async def test_a_database_that_a_server_does_not_have_is_told_by_name(store: Sto
         await open_store(re.sub(r"@/t\d+", "@/elsewhere", url))
 
 
-async def _at_revision(database: Database, revision: str) -> None:
-    await database.write(lambda connection: upgrade_database(connection, None, revision))
+async def _upgraded_from_the_first(database: Database) -> None:
+    await database.write(_create_first_tables)
+    await database.write(bring_up_to_date)
     await database.aclose()
+
+
+def _create_first_tables(connection: Connection) -> None:
+    context = MigrationContext.configure(connection, opts={"version_table": migrations.VERSION_TABLE})
+    with Operations.context(context):
+        revision_0001.create_tables()
+    context.stamp(ScriptDirectory(str(Path(migrations.__file__).parent)), "0001")
 
 
 def _differences(connection: Connection) -> list[object]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.core.model_types import ToolCall, Turn
-from beckon_agent.telemetry import tool_spans
+from beckon_agent.telemetry import spans, tool_spans
 
 MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "my secret plan"},
@@ -24,14 +24,12 @@ MESSAGES: list[dict[str, Any]] = [
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    tool_spans.capture_content(enabled=False)
+    spans.capture_content(enabled=False)
 
 
 @pytest.mark.parametrize("word", ["", "false", "NO_CONTENT", "EVENT_ONLY"])
 def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
-    tool_spans.capture_content(
-        enabled=tool_spans.is_content_wanted({tool_spans.VARIABLE: word} if word else {})
-    )
+    spans.capture_content(enabled=spans.is_content_wanted({spans.VARIABLE: word} if word else {}))
 
     found = [
         tool_spans.input_attribute(MESSAGES),
@@ -45,7 +43,7 @@ def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["true", "SPAN_ONLY", "span_and_event"])
 def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str) -> None:
-    tool_spans.capture_content(enabled=tool_spans.is_content_wanted({tool_spans.VARIABLE: word}))
+    spans.capture_content(enabled=spans.is_content_wanted({spans.VARIABLE: word}))
 
     asked = json.loads(tool_spans.input_attribute(MESSAGES)["gen_ai.input.messages"])
 
@@ -61,7 +59,7 @@ def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str)
 
 
 def test_an_answer_and_a_call_are_captured() -> None:
-    tool_spans.capture_content(enabled=True)
+    spans.capture_content(enabled=True)
     turn = Turn("Let me see.", calls=(ToolCall("c2", "look", "{}"),), finish_reason="tool_calls")
 
     (answer,) = json.loads(tool_spans.output_attribute(turn)["gen_ai.output.messages"])
@@ -79,7 +77,7 @@ def test_an_answer_and_a_call_are_captured() -> None:
 
 
 def test_what_is_captured_is_bounded() -> None:
-    tool_spans.capture_content(enabled=True)
+    spans.capture_content(enabled=True)
     many = [{"role": "user", "content": "x" * 100_000}] * 500
 
     asked = tool_spans.input_attribute(many)["gen_ai.input.messages"]
@@ -92,5 +90,5 @@ def test_what_is_captured_is_bounded() -> None:
 
 
 def test_a_word_that_nobody_knows_is_refused_with_the_cure() -> None:
-    with pytest.raises(ValueError, match=f"{tool_spans.VARIABLE}: use SPAN_ONLY, or leave it unset"):
-        tool_spans.is_content_wanted({tool_spans.VARIABLE: "yes please"})
+    with pytest.raises(ValueError, match=f"{spans.VARIABLE}: use SPAN_ONLY, or leave it unset"):
+        spans.is_content_wanted({spans.VARIABLE: "yes please"})

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from beckon_agent.api.http.middleware import RequestIds
-from beckon_agent.telemetry.http_spans import NOT_BY_FASTAPI, TracedRequests
+from beckon_agent.telemetry.spans import NOT_BY_FASTAPI, TracedRequests
 from beckon_runtime.tracing import carried
 from tests.agent.serving import served
 from tests.agent.telemetry.conftest import Spans

@@ -21,10 +21,9 @@ from beckon_agent.model.errors import ModelError
 from beckon_agent.run.loop import Run
 from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.run.tool_offer import SelectableTools
-from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.telemetry.run_spans import RunObserver
-from beckon_agent.telemetry.spans import during, log_fields, resume_trace, trace_to_request
+from beckon_agent.telemetry.spans import capture_content, during, log_fields, resume_trace, trace_to_request
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tools.select import FittingTools
 from tests.agent.event_platform import EventPlatform
@@ -73,7 +72,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched(
-    platform: EventPlatform, *script: Any, limits: Limits | None = None
+    platform: EventPlatform, *script: Any, limits: Limits | None = None, dialect: str = "native"
 ) -> AsyncIterator[Watched]:
     """Serve a model, and give the runs of an agent."""
     async with (
@@ -88,7 +87,7 @@ async def watched(
         def run() -> Any:
             watch = RunObserver(agent.name, metrics, run_id="run-1")
             tools = SelectableTools(source, FittingTools())
-            steps = Run(agent, watch.watch_model(DialectModel(client, "native")), tools, caller, Options())
+            steps = Run(agent, watch.watch_model(DialectModel(client, dialect)), tools, caller, Options())
             return watch.watch_events(steps.stream_events([QUESTION]))
 
         yield Watched(run, model, metrics)
@@ -189,15 +188,27 @@ async def test_spans_say_what_the_conventions_ask_for_and_nothing_that_was_said(
     assert KEY not in whole
 
 
+@pytest.mark.parametrize(("dialect", "origin"), [("native", "recovered"), ("hermes", "dialect")])
+async def test_the_span_of_a_tool_says_that_its_call_was_read_from_a_text(
+    platform: EventPlatform, spans: Spans, dialect: str, origin: str
+) -> None:
+    leaked = says('<tool_call>{"name": "test_echo", "arguments": {"text": "x"}}</tool_call>')
+    async with watched(platform, leaked, COUNTED, dialect=dialect) as agent:
+        await agent.events()
+
+        assert agent.metric("calls_obtained_total", agent="helper", origin=origin) == 1
+    assert attributes_of(spans.one("execute_tool test_echo"))["beckon.tool.call.origin"] == origin
+
+
 async def test_where_a_setting_asks_for_it_spans_say_what_was_said(
     platform: EventPlatform, spans: Spans
 ) -> None:
-    tool_spans.capture_content(enabled=True)
+    capture_content(enabled=True)
     try:
         async with watched(platform, ECHO, COUNTED) as agent:
             await agent.events()
     finally:
-        tool_spans.capture_content(enabled=False)
+        capture_content(enabled=False)
 
     tool = attributes_of(spans.one("execute_tool test_echo"))
     answered = attributes_of(spans.all[-2])

@@ -28,6 +28,7 @@ TOOL = Tool(
     "echo", "team", "echo", "my.echo", None, "Say.", {"type": "object"}, "spec.schemaData", broker="main"
 )
 TYPE = "https://beckon.dev/problems/"
+DEAD_LETTER = f"{TYPE}undeliverable"
 REPLY = {
     "ce-specversion": "1.0",
     "ce-id": "r",
@@ -155,20 +156,19 @@ async def test_data_that_happens_to_have_an_error_member_is_data(
     ("answer", "reason", "message"),
     [
         ((504, {"detail": "no reply came"}), "timeout", "no reply came"),
-        (
-            (502, {"detail": "d", "code": 400, "reason_text": "text: is missing"}),
-            "invalid_arguments",
-            "text: is",
-        ),
+        ((502, {"detail": "d", "code": 400, "reason_text": "text: is"}), "invalid_arguments", "text: is"),
         ((502, {"detail": "d", "code": 422, "delivered": False}), "invalid_arguments", "d"),
         ((502, {"detail": "d", "code": 500, "delivered": True}), "tool_failed", "d"),
-        ((502, {"detail": "d", "code": 400, "delivered": True}), "tool_failed", "d"),
+        ((502, {"detail": "d", "code": 400, "delivered": True}), "invalid_arguments", "d"),
+        ((502, {"detail": "d", "code": 403, "delivered": True}), "denied", "d"),
         ((502, {"detail": "refused", "delivered": False}), "undeliverable", "refused"),
         ((502, {}), "undeliverable", "answered 502"),
         ((503, {"detail": "busy", "delivered": True}), "tool_failed", "busy"),
         ((504, {"type": f"{TYPE}outcome-unknown", "delivered": True}), "outcome_unknown", "may have run"),
         ((502, {"type": f"{TYPE}outcome-unknown", "delivered": True}), "outcome_unknown", "may have run"),
-        ((502, {"type": f"{TYPE}undeliverable", "delivered": True}), "outcome_unknown", "may have run"),
+        ((502, {"type": DEAD_LETTER, "delivered": True}), "outcome_unknown", "may have run"),
+        ((502, {"type": DEAD_LETTER, "code": 404, "delivered": True}), "outcome_unknown", "may have run"),
+        ((502, {"type": DEAD_LETTER, "code": 404, "delivered": False}), "undeliverable", "answered 502"),
         ((502, {"type": f"{TYPE}reply-too-large", "delivered": True}), "tool_failed", "answered 502"),
         ((404, {"detail": "POST an event"}), "undeliverable", "POST an event"),
         ((413, {"detail": "too large"}), "undeliverable", "too large"),

@@ -116,6 +116,18 @@ async def test_an_event_plain_json_and_text_are_results(
     assert await dispatcher.send(a_call(tool.url)) == CallOutcome(result)
 
 
+@pytest.mark.parametrize("status", [200, 202, 204])
+async def test_an_answer_without_a_body_is_a_result_where_any_answer_is_one(
+    dispatcher: Dispatcher, tool: Server, status: int
+) -> None:
+    tool.behaviour = answering(status)
+    call = a_call(tool.url)
+
+    found = await dispatcher.send(replace(call, tool=replace(call.tool, reply="any")))
+
+    assert found == CallOutcome(None)
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

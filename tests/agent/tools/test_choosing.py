@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from beckon_agent.core.model_types import Message
 from beckon_agent.tools.query import FIND_TOOLS
-from beckon_agent.tools.select import Chooser, EveryTool, FittingTools, Selection, Situation
+from beckon_agent.tools.select import Chooser, FittingTools, Selection, Situation
 from beckon_contract.resources.tools import Tool
 from tests.agent.tools.some_tools import SHOP, a_tool, asked_for_tools, called, catalogue, user
 
@@ -281,15 +281,6 @@ async def test_a_client_that_brings_its_conversation_along_meets_the_declaration
         sent = remembered.names
 
     assert sent == ("get_weather", "send_mail", "play_music", "convert_currency", "track_parcel")
-
-
-async def test_every_tool_is_what_it_says_up_to_the_limit() -> None:
-    everything = await EveryTool().choose_tools(Situation(SHOP, [HELLO], 128, sent=["send_mail"]))
-    cut = await EveryTool().choose_tools(Situation(SHOP, [HELLO], 3))
-
-    assert everything.names[0] == "send_mail"
-    assert set(everything.names) == set(SHOP)
-    assert cut.names == tuple(SHOP)[:3]
 
 
 words = st.sampled_from([*SHOP, "order", "weather", "music", "mail", "a", "b", "find_tools", "no_such", "."])

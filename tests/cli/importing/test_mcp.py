@@ -8,8 +8,7 @@ import pytest
 from mcp_types import Tool, ToolAnnotations
 
 from beckon_adapter.check import check_rules
-from beckon_cli.importing.candidates import Found, NoSource, Skipped
-from beckon_cli.importing.files import Source
+from beckon_cli.importing.candidates import Found, NoSource, Skipped, Source
 from beckon_cli.importing.mcp.tools import ImportedTools, Place, Server, import_tools, object_name
 from beckon_cli.importing.report import required_settings
 from beckon_contract.catalogue.check import check

@@ -11,9 +11,9 @@ from beckon_adapter.rule import parse_rule
 from beckon_cli.importing import manifests
 from beckon_cli.importing.manifests import Placement
 from beckon_cli.importing.report import credential_parts, required_settings
+from beckon_contract.catalogue.annotations import HTTP
 from beckon_contract.catalogue.builder import Declared, read_declaration
 from beckon_contract.catalogue.check import check
-from beckon_contract.catalogue.options import HTTP
 from beckon_contract.kubernetes_objects import Resource, parse_manifests
 from beckon_contract.resources.tools import declare
 from tests.cli.importing.reading import TWELVE, found_in

@@ -1,4 +1,4 @@
-"""The four images as tars, built where the sources have changed."""
+"""The images as tars, built where the sources have changed."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ KEPT = 3
 
 
 def built_images(where: Places | None = None, root: Path = ROOT) -> Mapping[str, Path]:
-    """A docker-archive for each of agent, shim, operator and tools, of the sources in `root` as they are now.
+    """A docker-archive for each of agent, shim, operator, tools and broker, of the sources in `root`.
 
     Each holds one image `dev.local/beckon-…`. Takes a moment when nothing has changed, half a minute an image
     from nothing. Needs root and Debian where something is to be built; raises `ClusterError` in one line.

@@ -1,4 +1,4 @@
-"""The four images, built once a session where the sources have changed."""
+"""The images, built once a session where the sources have changed."""
 
 import os
 import shutil

@@ -89,6 +89,19 @@ def test_the_shim_answers_and_stops_when_it_is_told_to(images: Images) -> None:
         stop(shim)
 
 
+def test_the_broker_answers_and_stops_when_it_is_told_to(images: Images) -> None:
+    port = free_port()
+    environment = {
+        "BECKON_PORT": str(port),
+        "BECKON_MANIFESTS": "/opt",
+        "BECKON_NATS_URL": "nats://127.0.0.1:9",
+    }
+
+    with images["broker"].started(environment=environment) as broker:
+        wait_for(f"http://127.0.0.1:{port}/healthz", broker)
+        stop(broker)
+
+
 def test_a_tool_answers_and_stops_when_it_is_told_to(images: Images) -> None:
     port = free_port()
     command = ["python", "-m", "beckon_tools", "serve", "calculator", f"--port={port}"]
@@ -106,7 +119,12 @@ def test_the_tools_image_can_speak(images: Images) -> None:
 
 @pytest.mark.parametrize(
     ("image", "setting"),
-    [("agent", "BECKON_PORT"), ("shim", "BECKON_PORT"), ("tools", "BECKON_TOOLS_PORT")],
+    [
+        ("agent", "BECKON_PORT"),
+        ("shim", "BECKON_PORT"),
+        ("broker", "BECKON_PORT"),
+        ("tools", "BECKON_TOOLS_PORT"),
+    ],
 )
 def test_a_wrong_setting_is_told_in_one_line(images: Images, image: str, setting: str) -> None:
     command = [*images[image].config["Entrypoint"], *(["serve", "calculator"] if image == "tools" else [])]

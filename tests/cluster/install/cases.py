@@ -15,6 +15,7 @@ KAFKA = {
         "namespace": "knative-eventing",
     },
 }
+BECKON = {"namespace": "default", "name": "default", "create": True, "class": "Beckon"}
 CASES: Mapping[str, dict[str, Any]] = {
     "defaults": {},
     "a-real-model": {"model": {"baseURL": "https://models.example/v1", "name": "m", "existingSecret": "k"}},
@@ -47,6 +48,22 @@ CASES: Mapping[str, dict[str, Any]] = {
     "no-secrets-for-agents": {"agent": {"modelSecrets": []}},
     "kafka": {"brokers": [KAFKA]},
     "no-brokers": {"brokers": []},
+    "broker-class": {"brokers": [BECKON]},
+    "broker-class-on-a-nats-cluster": {
+        "brokers": [BECKON],
+        "brokerClass": {
+            "ingress": {"replicas": 3, "autoscaling": {"enabled": True, "cpu": "500m"}},
+            "dispatcher": {"autoscaling": {"enabled": True, "maxReplicas": 20}},
+            "settings": {"BECKON_BROKER_CONCURRENCY": "20"},
+        },
+        "nats": {
+            "url": "tls://nats.nats.svc:4222",
+            "credentialsSecret": "nats",
+            "caSecret": "nats-ca",
+            "replicas": 3,
+        },
+        "serviceMonitor": {"enabled": True},
+    },
     "from-a-registry": {
         "image": {"registry": "registry.example/team", "tag": "1.2.3", "pullSecrets": ["registry"]},
     },

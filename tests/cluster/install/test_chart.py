@@ -192,16 +192,42 @@ def test_an_operator_of_some_namespaces_has_no_rights_in_others(chart: Chart) ->
     assert environment(found, "beckon-operator")["BECKON_OPERATOR_WATCH_NAMESPACES"] == "team-a,team-b"
 
 
-def test_every_broker_gets_its_two_triggers_and_is_made_only_where_asked(chart: Chart) -> None:
+def test_a_broker_is_made_only_where_asked_and_the_operator_writes_its_triggers(chart: Chart) -> None:
     found = chart.render(CASES["several-namespaces"])
+    others = chart.render({"operator": {"replyTriggers": False}})
+    policy = "ValidatingAdmissionPolicy", "", "beckon-operator-triggers"
 
     assert {key[1:] for key in found if key[0] == "Broker"} == {("team-a", "default")}
-    assert {key[1:]: each["spec"]["broker"] for key, each in found.items() if key[0] == "Trigger"} == {
-        ("team-a", "beckon-replies"): "default",
-        ("team-a", "beckon-progress"): "default",
-        ("team-b", "beckon-replies-events"): "events",
-        ("team-b", "beckon-progress-events"): "events",
-    }
+    assert not [key for key in found if key[0] == "Trigger"]
+    assert policy in found
+    assert _verbs_for_triggers(found) == {"list", "watch", "create", "patch", "delete"}
+    assert policy not in others
+    assert _verbs_for_triggers(others) == {"list", "watch"}
+    assert environment(others, "beckon-operator")["BECKON_OPERATOR_REPLY_TRIGGERS"] == "false"
+
+
+def test_the_operator_writes_the_time_limit_of_kafka_brokers_without_one_and_of_no_others(
+    chart: Chart,
+) -> None:
+    limited = {**KAFKA, "name": "limited", "deliveryTimeout": "PT45S"}
+    found = chart.render({"brokers": [KAFKA, limited, {"namespace": "default", "name": "memory"}]})
+    (rule,) = found["Role", "default", "beckon-operator-broker-default"]["rules"]
+
+    assert (rule["resources"], rule["resourceNames"], rule["verbs"]) == (["brokers"], ["default"], ["patch"])
+    assert [key for key in found if "beckon-operator-broker-" in key[2]] == [
+        ("Role", "default", "beckon-operator-broker-default"),
+        ("RoleBinding", "default", "beckon-operator-broker-default"),
+    ]
+    assert environment(found, "beckon-operator")["BECKON_OPERATOR_TIMEOUT_BROKERS"] == "default/default"
+    assert found["Broker", "default", "limited"]["spec"]["delivery"]["timeout"] == "PT45S"
+    policy = "ValidatingAdmissionPolicy", "", "beckon-operator-brokers"
+    assert policy in found
+    assert policy not in chart.render()
+
+
+def _verbs_for_triggers(found: Mapping[tuple[str, str, str], dict[str, Any]]) -> set[str]:
+    rules = found["ClusterRole", "", "beckon-operator"]["rules"]
+    return {verb for rule in rules if "triggers" in rule["resources"] for verb in rule["verbs"]}
 
 
 def test_a_broker_has_the_class_and_the_configuration_that_it_is_given(chart: Chart) -> None:

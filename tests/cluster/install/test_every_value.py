@@ -50,6 +50,7 @@ CHANGES: Mapping[str, Any] = {
     "agent.metricsFrom": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}],
     "operator.replicas": 4,
     "operator.namespaces": ["a"],
+    "operator.replyTriggers": False,
     "webhook.enabled": False,
     "webhook.replicas": 4,
     "adapter.enabled": True,
@@ -60,6 +61,33 @@ CHANGES: Mapping[str, Any] = {
         {"name": "n", "hosts": ["api.example.com"], "type": "bearer", "secret": "s", "key": "k"}
     ],
     "adapter.progressSink": "http://b",
+    "brokerClass.enabled": True,
+    "brokerClass.ingress.replicas": 4,
+    "brokerClass.ingress.autoscaling.enabled": True,
+    "brokerClass.ingress.autoscaling.maxReplicas": 7,
+    "brokerClass.ingress.autoscaling.cpu": "300m",
+    "brokerClass.dispatcher.replicas": 4,
+    "brokerClass.dispatcher.autoscaling.enabled": True,
+    "brokerClass.dispatcher.autoscaling.maxReplicas": 7,
+    "brokerClass.dispatcher.autoscaling.cpu": "300m",
+    "brokerClass.dispatcher.keda.enabled": True,
+    "brokerClass.dispatcher.keda.prometheus": "http://p:9090",
+    "brokerClass.dispatcher.keda.maxReplicas": 7,
+    "brokerClass.dispatcher.keda.queueLength": 7,
+    "brokerClass.settings": {"BECKON_BROKER_CONCURRENCY": "7"},
+    "nats.url": "nats://n:4222",
+    "nats.existingSecret": "s",
+    "nats.key": "k",
+    "nats.credentialsSecret": "s",
+    "nats.credentialsKey": "k",
+    "nats.caSecret": "s",
+    "nats.caKey": "k",
+    "nats.stream": "s",
+    "nats.replicas": 3,
+    "nats.maxBytes": 7,
+    "nats.embedded.image": "i:1",
+    "nats.embedded.size": "2Gi",
+    "nats.embedded.storageClass": "c",
     "networkPolicies.enabled": False,
     "podDisruptionBudgets.enabled": False,
     "serviceMonitor.enabled": True,
@@ -79,8 +107,16 @@ CHANGES: Mapping[str, Any] = {
     "resources.agent": {"limits": {"memory": "1Mi"}},
     "resources.adapter": {"limits": {"memory": "1Mi"}},
     "resources.demoModel": {"limits": {"memory": "1Mi"}},
+    "resources.brokerIngress": {"limits": {"memory": "1Mi"}},
+    "resources.brokerDispatcher": {"limits": {"memory": "1Mi"}},
+    "resources.nats": {"limits": {"memory": "1Mi"}},
     "scheduling": {"shim": {"nodeSelector": {"a": "b"}}},
 }
+BROKER_CLASS: dict[str, Any] = {"brokerClass": {"enabled": True}}
+SCALED_INGRESS = {"brokerClass": {"enabled": True, "ingress": {"autoscaling": {"enabled": True}}}}
+SCALED_DISPATCHER = {"brokerClass": {"enabled": True, "dispatcher": {"autoscaling": {"enabled": True}}}}
+KEDA = {"enabled": True, "prometheus": "http://prometheus:9090"}
+SCALED_BY_KEDA = {"brokerClass": {"enabled": True, "dispatcher": {"keda": KEDA}}}
 # What has an effect only beside another value.
 BESIDE: Mapping[str, dict[str, Any]] = {
     "demoModel.enabled": {"model": {"baseURL": "http://m/v1"}},
@@ -106,6 +142,30 @@ BESIDE: Mapping[str, dict[str, Any]] = {
     "shim.autoscaling.maxReplicas": {"shim": {"autoscaling": {"enabled": True}}},
     "shim.autoscaling.metric": {"shim": {"autoscaling": {"enabled": True}}},
     "shim.autoscaling.waitingCalls": {"shim": {"autoscaling": {"enabled": True}}},
+    **{
+        f"brokerClass.{path}": BROKER_CLASS
+        for path in ("ingress.replicas", "dispatcher.replicas", "settings")
+    },
+    "brokerClass.ingress.autoscaling.enabled": BROKER_CLASS,
+    "brokerClass.ingress.autoscaling.maxReplicas": SCALED_INGRESS,
+    "brokerClass.ingress.autoscaling.cpu": SCALED_INGRESS,
+    "brokerClass.dispatcher.autoscaling.enabled": BROKER_CLASS,
+    "brokerClass.dispatcher.autoscaling.maxReplicas": SCALED_DISPATCHER,
+    "brokerClass.dispatcher.autoscaling.cpu": SCALED_DISPATCHER,
+    "brokerClass.dispatcher.keda.enabled": {
+        "brokerClass": {"enabled": True, "dispatcher": {"keda": {"prometheus": "http://prometheus:9090"}}}
+    },
+    "brokerClass.dispatcher.keda.prometheus": SCALED_BY_KEDA,
+    "brokerClass.dispatcher.keda.maxReplicas": SCALED_BY_KEDA,
+    "brokerClass.dispatcher.keda.queueLength": SCALED_BY_KEDA,
+    **{f"nats.{path}": BROKER_CLASS for path in ("url", "existingSecret", "stream", "replicas", "maxBytes")},
+    "nats.key": BROKER_CLASS | {"nats": {"existingSecret": "s"}},
+    "nats.credentialsSecret": BROKER_CLASS,
+    "nats.caSecret": BROKER_CLASS,
+    "nats.caKey": BROKER_CLASS | {"nats": {"caSecret": "s"}},
+    "nats.credentialsKey": BROKER_CLASS | {"nats": {"credentialsSecret": "s"}},
+    **{f"nats.embedded.{path}": BROKER_CLASS for path in ("image", "size", "storageClass")},
+    **{f"resources.{pod}": BROKER_CLASS for pod in ("brokerIngress", "brokerDispatcher", "nats")},
 }
 
 

@@ -58,7 +58,8 @@ def findings(kube_score: Path, manifests: str) -> dict[str, set[str]]:
 
 
 def test_the_linter_finds_only_what_is_accepted_in_the_plain_manifests(kube_score: Path) -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted(DEPLOY.glob("[0-9]*.yaml")))
+    files = [*sorted(DEPLOY.glob("[0-9]*.yaml")), *sorted(DEPLOY.glob("broker-class/[0-9]*.yaml"))]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
 
     found = findings(kube_score, text)
 

@@ -44,7 +44,7 @@ def test_the_plain_manifests_are_applied_and_deleted_in_one_go_each(helm: Helm) 
                 "rollout", "status", f"deployment/beckon-{name}", "--timeout=180s", timeout=190
             )
         kube.wait("broker/default", timeout=90)
-        kube.wait("trigger/beckon-replies", timeout=90)
+        kube.wait("trigger/default-beckon-replies", timeout=90)
         applied = everywhere.attempt("diff", "-k", deploy)
     finally:
         everywhere.run("delete", "-k", deploy, "--ignore-not-found", "--timeout=180s", timeout=190)

@@ -64,8 +64,12 @@ def deployed(
     kube.wait(what, condition=condition, timeout=180)
     wanted = {f"{name}_{tool}" for tool in ("process", "secret", "end", "walk")}
     until(lambda: wanted <= offered(platform), within=60, what="the tools in the agent's catalogue")
+    # Knative's Subscriptions replace the subscribers of their channel as one list: those that change at the
+    # same time remove each other's entry for some seconds, although their Triggers are Ready.
+    until(lambda: platform.call(f"{name}_process", {}).status_code == 200, within=120, what="a first answer")
     yield Deployed(platform, name)
-    kube.run("delete", "--wait=false", "-f", str(project / "manifests"))
+    # For the same reason, the Subscriptions are gone before the next test makes others.
+    kube.run("delete", "--cascade=foreground", "-f", str(project / "manifests"), timeout=120)
     kube.run("delete", "secret", f"mcp-{name}")
 
 

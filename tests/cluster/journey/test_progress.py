@@ -33,7 +33,7 @@ def sweeping(platform: Platform) -> Iterator[Platform]:
     """A tool that reports every room, in one pod."""
     sink = platform.kube.get("broker", "default")["status"]["address"]["url"]
     with offered(platform, PodTool(NAME, SOURCE, PARAMETERS, {"K_SINK": sink})):
-        platform.kube.wait("trigger/beckon-progress")
+        platform.kube.wait("trigger/default-beckon-progress")
         yield platform
 
 

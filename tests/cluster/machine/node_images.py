@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
+
 from tests.cluster.machine import programs
 from tests.cluster.machine.containerd import PAUSE_IMAGE
 from tests.cluster.machine.images import Image, layer, program_image
@@ -15,6 +17,8 @@ INGRESS_IMAGE = "dev.local/kingress:1"
 INGRESS_HOME = "opt/kingress"
 INGRESS_CODE = Path(__file__).resolve().parent / "ingress"
 CHECKOUT = Path(__file__).resolve().parents[3]
+CHART_VALUES = CHECKOUT / "charts" / "beckon" / "values.yaml"
+NATS = "nats-server"
 
 
 def basic(places: Places) -> Iterator[Image]:
@@ -58,3 +62,16 @@ def ingress(places: Places) -> Image:
             "PATH": "/usr/sbin:/usr/bin",
         },
     )
+
+
+def nats(places: Places) -> Image:
+    """The server of the tests of NATS, under the name that the chart gives to its own.
+
+    The same name has a published image; a node with this one does not pull that.
+    """
+    return program_image(nats_image_name(), places.program(NATS, NATS), "bin")
+
+
+def nats_image_name() -> str:
+    """Return the default of the chart's value `nats.embedded.image`."""
+    return str(yaml.safe_load(CHART_VALUES.read_text())["nats"]["embedded"]["image"])

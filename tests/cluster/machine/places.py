@@ -58,6 +58,11 @@ class Places:
         return self.state / "logs"
 
     @property
+    def volumes(self) -> Path:
+        """The folders behind the volumes of pods."""
+        return self.state / "volumes"
+
+    @property
     def containerd_socket(self) -> Path:
         """Where containerd listens."""
         return self.state / "containerd" / "containerd.sock"

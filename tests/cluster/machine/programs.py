@@ -16,6 +16,7 @@ PRODUCTS = {
     "serving": "knative.dev/serving",
     "helm": "helm.sh/helm/v3",
     "kube-score": "github.com/zegl/kube-score",
+    "nats-server": "github.com/nats-io/nats-server/v2",
 }
 LINTER = "kube-score"
 """Built when the lint of the manifests runs: a cluster does without it."""
@@ -45,15 +46,11 @@ def build(places: Places, product: str, left: Sequence[str] = ()) -> Path:
 
     Returns their folder; raises `ClusterError` when there is no `go`, or when the build fails.
     """
+    if found := find_built(places, product):
+        return found
     module, folder = PROGRAMS / product, places.cache / "bin" / product
-    flags = (*FLAGS, "-ldflags", linker_flags(version(product)) if product == "kubernetes" else "-s -w")
-    stamp = fingerprint(module, flags)
-    if (folder / STAMP).is_file() and (folder / STAMP).read_text() == stamp:
-        return folder
     if not shutil.which("go"):
-        raise ClusterError(
-            "building the cluster's programs needs `go`: install Go from go.dev/dl and put it on PATH"
-        )
+        raise ClusterError(f"building {product} needs `go`: install Go from go.dev/dl and put it on PATH")
     later = f"; then {', '.join(left)}" if left else ""
     say(f"programs: building {product} {version(product)} (minutes when Go has never built it here{later})")
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +58,7 @@ def build(places: Places, product: str, left: Sequence[str] = ()) -> Path:
     try:
         with Step(f"programs: {product} built"):
             follow(
-                ["go", "build", "-v", *flags, "-o", f"{folder}/", "tool"],
+                ["go", "build", "-v", *build_flags(product), "-o", f"{folder}/", "tool"],
                 _BuildProgress(product, _count_packages(module)).take_line,
                 cwd=module,
                 environment=ENVIRONMENT,
@@ -69,8 +66,26 @@ def build(places: Places, product: str, left: Sequence[str] = ()) -> Path:
     except ClusterError as problem:
         cure = "; install a newer Go from go.dev/dl" if "requires go >=" in str(problem) else ""
         raise ClusterError(f"{problem}{cure}") from None
-    (folder / STAMP).write_text(stamp)
+    (folder / STAMP).write_text(current_stamp(product))
     return folder
+
+
+def find_built(places: Places, product: str) -> Path | None:
+    """Return the folder of a product's programs if the cache has them from the same files and flags."""
+    folder = places.cache / "bin" / product
+    stamp = folder / STAMP
+    return folder if stamp.is_file() and stamp.read_text() == current_stamp(product) else None
+
+
+def current_stamp(product: str) -> str:
+    """Return what the cache stores beside the programs that a build makes now."""
+    return fingerprint(PROGRAMS / product, build_flags(product))
+
+
+def build_flags(product: str) -> tuple[str, ...]:
+    """Return the options of `go build` for a product."""
+    linker = linker_flags(version(product)) if product == "kubernetes" else "-s -w"
+    return (*FLAGS, "-ldflags", linker)
 
 
 def _count_packages(module: Path) -> int:

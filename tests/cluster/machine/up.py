@@ -16,6 +16,7 @@ from tests.cluster.machine import (
     node_images,
     packages,
     programs,
+    volumes,
 )
 from tests.cluster.machine.commands import ClusterError, Step, say
 from tests.cluster.machine.locks import alone
@@ -70,9 +71,10 @@ def start_kubernetes(places: Places) -> None:
         kubernetes.start_control_plane(places)
     with Step("containerd: ready"):
         containerd.start(places, network.configure_pods(places))
-        images.load_built(places, node_images.basic(places))
+        images.load_built(places, [*node_images.basic(places), node_images.nats(places)])
     with Step("kubernetes: node ready"):
         kubernetes.start_node(places)
+        volumes.create(places)
     with Step("coredns: ready"):
         kubernetes.kubectl(places, "create", "-f", HERE / "coredns.yaml")
         kubernetes.wait_for_deployments(places, "kube-system")

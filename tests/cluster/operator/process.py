@@ -55,14 +55,18 @@ class Running:
 
 
 @contextmanager
-def operator(account: Account, *namespaces: str) -> Iterator[Running]:
-    """Run an operator on these namespaces (none: all) to the end of the block; it is ready, and may lead."""
+def operator(account: Account, *namespaces: str, reply_triggers: bool = False) -> Iterator[Running]:
+    """Run an operator on these namespaces (none: all) to the end of the block; it is ready, and may lead.
+
+    It writes the Triggers for replies only if the test is about them.
+    """
     port = free_port()
     environment = {
         **os.environ,
         "KUBECONFIG": str(account.kubeconfig),
         "BECKON_POD_NAMESPACE": account.home.namespace,
         "BECKON_OPERATOR_WATCH_NAMESPACES": ",".join(namespaces),
+        "BECKON_OPERATOR_REPLY_TRIGGERS": str(reply_triggers),
         "BECKON_HOST": "127.0.0.1",
         "BECKON_PORT": str(port),
     }

@@ -50,7 +50,7 @@ class Load:
 def load(kube: Kube, *, workers: int, wait: float, way: str) -> Iterator[Load]:
     """Call from so many sides, each call waiting at most `wait` seconds; `way` is plain or agent.
 
-    The block begins when every worker has had an answer; at its end the calls under way are waited for.
+    The block begins when every worker has had an answer; at its end the calls in progress are waited for.
     """
     command = [
         *(str(kube.kubectl), "--namespace", kube.namespace, "exec", "-i", "deployment/caller", "--"),

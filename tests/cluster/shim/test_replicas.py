@@ -203,7 +203,7 @@ def beside(namespace: str) -> str:
 CALL = """
 import urllib.request, urllib.error
 from pathlib import Path
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
+from beckon_agent.tool_calls.broker import ReplyKeys
 path = "/{namespace}/{broker}"
 headers = {{"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/t", "ce-type": "t", "prefer": "wait=0.2",
     "content-type": "application/json"}}

@@ -21,6 +21,7 @@ import uvicorn.protocols.http.httptools_impl  # noqa: F401  # imported here once
 import beckon_agent.__main__ as agent
 import beckon_agent.store.sql.postgresql  # noqa: F401  # imported here once, not in each agent
 from beckon_agent.store.base import Store
+from beckon_runtime.process import listen
 from tests.e2e.crash.dying import Death, Dying
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, prctl(2)
@@ -44,15 +45,13 @@ def become_an_agent(order: Mapping[str, Any]) -> NoReturn:
 
 
 def _tell_the_port(out: int) -> None:
-    listen = agent._bind_socket
-
-    def listen_and_tell(host: str, port: int, setting: str = "BECKON_PORT") -> socket.socket:
-        listener = listen(host, port, setting)
+    def listen_and_tell(host: str, port: int) -> socket.socket:
+        listener = listen(host, port)
         os.write(out, f"{os.getpid()} {listener.getsockname()[1]}\n".encode())
         os.close(out)
         return listener
 
-    vars(agent)["_bind_socket"] = listen_and_tell
+    vars(agent)["listen"] = listen_and_tell
 
 
 def _redirect(log: Path) -> None:

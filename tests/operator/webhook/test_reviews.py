@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_contract.catalogue.parameter_sources import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
+from beckon_contract.catalogue.annotations import LAST_APPLIED, PARAMETERS, SCHEMA_DATA
 from beckon_operator.webhook.reviews import (
     MAX_ANNOTATIONS,
     MAX_WARNING,

@@ -19,10 +19,7 @@ from beckon_tools.errors import UsageError
 
 
 class Unavailable(Exception):
-    """The database does not answer; the message contains no address.
-
-    An address may hold a password.
-    """
+    """The database does not answer; the message contains no address. An address may hold a password."""
 
 
 class Claim(NamedTuple):
@@ -55,10 +52,7 @@ class Ledger(Protocol):
         """Give a call up without an outcome, if it is still the owner's."""
 
     async def count(self, key: str, ttl: float) -> int:
-        """Increment the number of a key and return it.
-
-        The number is stored for `ttl` seconds from now.
-        """
+        """Increment the number of a key and return it. The number is stored for `ttl` seconds from now."""
 
     async def close(self) -> None:
         """Close every connection; raises nothing."""
@@ -154,10 +148,7 @@ class SharedOutcomes:
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
     async def count_delivery(self, call: CallKey) -> int:
-        """Count a delivery of a call; return the number at all replicas.
-
-        Raises `Unavailable`.
-        """
+        """Count a delivery of a call; return the number at all replicas. Raises `Unavailable`."""
         return await self._ledger.count(_key_of("deliveries", call), self._ttl)
 
     async def close(self) -> None:

@@ -81,10 +81,7 @@ class PostgresqlLedger:
         await self._fetch_value(_RELEASE, key, owner)
 
     async def count(self, key: str, ttl: float) -> int:
-        """Increment the number of a key and return it.
-
-        The number is stored for `ttl` seconds from now.
-        """
+        """Increment the number of a key and return it. The number is stored for `ttl` seconds from now."""
         return int(await self._fetch_value(_COUNT, key, ttl))
 
     async def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from beckon_tools.deferred_results import reply_data
+from beckon_tools.answers import reply_data
 from beckon_tools.outcomes.ledger import CallKey
 
 R = TypeVar("R")

@@ -70,10 +70,7 @@ class RedisLedger:
         await self._run_script(_RELEASE, key, _HELD + owner.encode())
 
     async def count(self, key: str, ttl: float) -> int:
-        """Increment the number of a key and return it.
-
-        The number is stored for `ttl` seconds from now.
-        """
+        """Increment the number of a key and return it. The number is stored for `ttl` seconds from now."""
         return cast("int", await self._run_script(_COUNT, key, _to_milliseconds(ttl)))
 
     async def close(self) -> None:

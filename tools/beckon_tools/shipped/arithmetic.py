@@ -346,7 +346,7 @@ class _ExpressionParser:
 
 
 def _apply_operation(token: _Token, operation: Callable[..., Decimal], *values: object) -> Decimal:
-    """Carry out one operation, its failure told in the user's terms."""
+    """Carry out one operation, with its failure in the user's terms."""
     where = f"{token.text!r} at position {token.position + 1}"
     try:
         result = operation(*values)

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from beckon_tools.answers import Media
 from beckon_tools.declaration import AnyTool, Hints, tool
 from beckon_tools.errors import ToolError
-from beckon_tools.results import Media
 from beckon_tools.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -1,10 +1,13 @@
-"""A chat completions request: its fields, the client's functions, and side requests.
+"""Requests of chat completions, and the messages hidden from their clients.
 
-Side requests come from chat windows beside the conversation, for its title, its tags or the next questions.
+The work of a run before it handed a call to its client is stored until the client comes back with the
+result of the call.
 """
 
 import re
+import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -13,9 +16,98 @@ from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.content import read_part, unsupported_error
 from beckon_agent.api.responses.request import FunctionTool
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import Message
+from beckon_agent.core.model_types import CLAIMED, Message
+from beckon_agent.core.records import Ended, NewRun
 from beckon_agent.core.run_types import ClientTool, Options
 from beckon_agent.model.messages import is_blank
+from beckon_agent.store.base import Store
+
+FACE = "chat"
+"""What it is stored under."""
+
+_HOLD_SECONDS = 10.0
+_HANDED = re.compile(r"(chat_[0-9a-f]{32})\.(.+)", re.DOTALL)
+_MAX_RUNS = 100  # of one request
+
+
+@dataclass(frozen=True, slots=True)
+class HandedCalls:
+    """Stores the steps of an owner's runs before a client call.
+
+    The id of a handed call contains the id of its run.
+    """
+
+    store: Store
+    owner: str
+    agent: str
+
+    async def store_messages(self, run: str, added: Sequence[Message]) -> None:
+        """Store the messages added by a run to its conversation.
+
+        Nothing is stored if the client sees all of them.
+        """
+        if len(added) < 2:
+            return
+        new = NewRun(id=run, owner=self.owner, agent=self.agent, face=FACE, input=added)
+        await self.store.runs.create(new, holder=run, seconds=_HOLD_SECONDS)
+        await self.store.runs.end_run(run, run, Ended("completed", "client_call", added=()))
+
+    async def restore_messages(self, messages: Sequence[Message]) -> list[Message]:
+        """Return a conversation with the messages hidden from its client.
+
+        The ids of calls are the model's own again.
+        """
+        found: list[Message] = []
+        known = 0
+        for message in messages:
+            run = _run_of(message) if message.get("role") == "assistant" else None
+            known += run is not None
+            stored = await self._stored_messages(run) if run is not None and known <= _MAX_RUNS else []
+            found += stored or [_with_own_ids(message)]
+        return found
+
+    async def _stored_messages(self, run_id: str) -> list[Message]:
+        run = await self.store.runs.get(run_id)
+        if run is None or run.owner != self.owner or run.face != FACE:
+            return []
+        return await self.store.runs.load_messages(run_id)
+
+
+def new_run_id() -> str:
+    """Return a new run id."""
+    return f"chat_{secrets.token_hex(16)}"
+
+
+def handed_id(run: str, call_id: str) -> str:
+    """Return the id of a call handed to a client."""
+    return f"{run}.{call_id}"
+
+
+def _run_of(message: Message) -> str | None:
+    for call in json_values.as_sequence(message.get("tool_calls")):
+        found = _HANDED.fullmatch(json_values.as_text(json_values.as_mapping(call).get("id")))
+        if found:
+            return found[1]
+    return None
+
+
+def _with_own_ids(message: Message) -> Message:
+    match message.get("role"):
+        case "assistant" if calls := json_values.as_sequence(message.get("tool_calls")):
+            own = [
+                {**json_values.as_mapping(call), "id": _own_id(json_values.as_mapping(call).get("id"))}
+                for call in calls
+            ]
+            return {**message, "tool_calls": own, CLAIMED: _run_of(message) is None}
+        case "tool":
+            return {**message, "tool_call_id": _own_id(message.get("tool_call_id"))}
+    return message
+
+
+def _own_id(call_id: object) -> str:
+    found = _HANDED.fullmatch(json_values.as_text(call_id))
+    return found[2] if found else json_values.as_text(call_id)
+
 
 _NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
 
@@ -62,10 +154,7 @@ _QUOTES = re.compile(r"\s*### Task:\s.*<chat_history>", re.DOTALL)
 
 
 def is_side_request(messages: Sequence[Message]) -> bool:
-    """True if this is a task about a conversation.
-
-    Such a request is no conversation itself.
-    """
+    """True if this is a task about a conversation. Such a request is no conversation itself."""
     said = [message for message in messages if message.get("role") not in ("system", "developer")]
     if len(said) != 1 or said[0].get("role") != "user":
         return False
@@ -96,10 +185,7 @@ class ChatMessage(BaseModel):
         raise ValueError("must be a string, a list of content parts (objects), or null")
 
     def says_something(self) -> bool:
-        """True if the message contains anything to answer.
-
-        A part other than text always counts.
-        """
+        """True if the message contains anything to answer. A part other than text always counts."""
         if not isinstance(self.content, list):
             return not is_blank(self.content)
         return any(part.get("type") != "text" or not is_blank(part.get("text")) for part in self.content)
@@ -152,7 +238,10 @@ class ChatRequest(BaseModel):
 
     def to_messages(self) -> list[Message]:
         """Return the messages as plain data, without unset fields."""
-        return [message.model_dump(exclude_unset=True) for message in self.messages]
+        return [
+            message.model_dump(exclude_unset=True) | ({CLAIMED: True} if message.role == "assistant" else {})
+            for message in self.messages
+        ]
 
     def to_options(self) -> Options:
         """Return the options of the request for its run."""
@@ -171,10 +260,7 @@ class ChatRequest(BaseModel):
         )
 
     def check_support(self) -> None:
-        """Raise `ApiError` for an unsupported or blank request.
-
-        The message has the rule and the way out.
-        """
+        """Raise `ApiError` for an unsupported or blank request. The message has the rule and the way out."""
         for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
             if getattr(self, old) not in (None, [], "auto", "none"):
                 message = f"{old!r} is the older form of {new!r}, and not served: send {new!r} instead"

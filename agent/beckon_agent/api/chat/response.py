@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from beckon_agent.api.chat.memory import handed_id, new_run_id
+from beckon_agent.api.chat.request import handed_id, new_run_id
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.run_events import (
     CallFinished,
@@ -147,10 +147,7 @@ _FINISH_REASONS: dict[Ending, FinishReason] = {
 
 @dataclass(slots=True)
 class Completion:
-    """One chat completion, as chunks or as a whole.
-
-    `agent` is its `model`.
-    """
+    """One chat completion, as chunks or as a whole. `agent` is its `model`."""
 
     agent: str
     with_events: bool
@@ -166,10 +163,7 @@ class Completion:
         return self._write_chunk({"role": "assistant", "content": ""})
 
     def to_chunk(self, event: RunEvent) -> bytes | None:
-        """Return the chunk for an event.
-
-        `None` if the event is not sent to clients.
-        """
+        """Return the chunk for an event. `None` if the event is not sent to clients."""
         match event:
             case TextDelta(text):
                 return self._write_chunk({"content": text})
@@ -186,10 +180,7 @@ class Completion:
         return None
 
     def usage_chunk(self, usage: Usage | None) -> bytes:
-        """Return the usage chunk, the last one of a stream.
-
-        Only streams with `include_usage` have it.
-        """
+        """Return the usage chunk, the last one of a stream. Only streams with `include_usage` have it."""
         return self._to_sse({"choices": [], "usage": usage_document(usage)})
 
     def to_document(self, events: list[RunEvent]) -> ChatCompletion:

@@ -9,8 +9,7 @@ import orjson
 from fastapi import APIRouter, Request
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.api.chat.memory import HandedCalls
-from beckon_agent.api.chat.request import ChatRequest
+from beckon_agent.api.chat.request import ChatRequest, HandedCalls
 from beckon_agent.api.chat.response import ChatCompletion, Completion
 from beckon_agent.api.http.errors import EXPECTED, ApiError, api_errors, openai_responses, to_api_error
 from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation
@@ -39,10 +38,7 @@ _STATUS: dict[str, Literal[429, 503]] = {"rate_limit_exceeded": 429, "overloaded
 
 @dataclass(frozen=True, slots=True)
 class ChatRuns:
-    """Starts runs and stores them.
-
-    With `always`, runs are stored unless the request says otherwise.
-    """
+    """Starts runs and stores them. With `always`, runs are stored unless the request says otherwise."""
 
     engine: Engine
     owner_of: Callable[[Request], str]
@@ -55,19 +51,13 @@ class ChatRuns:
     async def begin_run(
         self, request: Request, hosted: AgentHandle, run: str, messages: Sequence[Message], options: Options
     ) -> AsyncGenerator[RunEvent]:
-        """Store and start a run; return its events.
-
-        Raises the errors of `Engine.start`.
-        """
+        """Store and start a run; return its events. Raises the errors of `Engine.start`."""
         new = NewRun(id=run, owner=self.owner_of(request), agent=hosted.name, face=FACE, input=messages)
         await self.engine.start(Ask(new, hosted, options, options.client_tools))
         return self._follow_run(run)
 
     async def _follow_run(self, run: str) -> AsyncGenerator[RunEvent]:
-        """Yield the events of a run.
-
-        The client also waits while a person decides on a call.
-        """
+        """Yield the events of a run. The client also waits while a person decides on a call."""
         async with aclosing(self.engine.follow(run, wait=True)) as events:
             async for _, event in events:
                 match event:

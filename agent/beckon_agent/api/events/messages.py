@@ -6,7 +6,6 @@ from typing import Literal
 
 import orjson
 
-from beckon_agent.core.call_budget import CallBudget, usage_attribute
 from beckon_agent.core.model_types import Message, Usage
 from beckon_agent.core.run_events import (
     AnswerDropped,
@@ -18,10 +17,9 @@ from beckon_agent.core.run_events import (
     RunSuspended,
     TextDelta,
 )
-from beckon_agent.core.run_types import Agent
+from beckon_agent.core.run_types import Agent, CallBudget, usage_attribute
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, EventError, EventFormatError
-from beckon_contract.cloudevents.extensions import ACCEPTED, CAUSE, STATE
-from beckon_contract.cloudevents.media_types import is_json
+from beckon_contract.cloudevents.extensions import ACCEPTED, CAUSE, STATE, is_json
 from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import NotJsonError, members
 from beckon_contract.yamltext import NotReadable, check_depth
@@ -66,10 +64,7 @@ def _from_json(event: CloudEvent, data: object) -> str:
 
 
 def _without_question(event: CloudEvent) -> str:
-    """Return the other members of an object as they were written.
-
-    Large numbers are not changed.
-    """
+    """Return the other members of an object as they were written. Large numbers are not changed."""
     try:
         texts = members(event.data or b"")
     except NotJsonError as error:
@@ -81,10 +76,7 @@ def _without_question(event: CloudEvent) -> str:
 
 
 def _describe_event(event: CloudEvent, data: str) -> str:
-    """Return the text of an event without a question.
-
-    The attributes hold no line breaks.
-    """
+    """Return the text of an event without a question. The attributes hold no line breaks."""
     attributes = event.attributes()
     lines = [f"{name}: {attributes[name]}" for name in _SHOWN_ATTRIBUTES if name in attributes]
     return "\n".join(["An event has come.", *lines, *(["data:", data] if data else [])])
@@ -150,10 +142,7 @@ class Unanswered:
 
 
 class RunAnswerReader:
-    """Reads the result of a run from its events.
-
-    `found` is `None` for a run ended from outside.
-    """
+    """Reads the result of a run from its events. `found` is `None` for a run ended from outside."""
 
     def __init__(self) -> None:
         self.found: RunAnswer | Unanswered | None = None
@@ -181,10 +170,7 @@ class RunAnswerReader:
 
 
 async def read_answer(events: AsyncIterator[tuple[int, RunEvent]]) -> RunAnswer | Unanswered | None:
-    """Return the result of a run, at its end or suspension.
-
-    `None` for a run ended from outside.
-    """
+    """Return the result of a run, at its end or suspension. `None` for a run ended from outside."""
     coming = RunAnswerReader()
     async for _, event in events:
         coming.feed_event(event)

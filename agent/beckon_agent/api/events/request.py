@@ -15,12 +15,11 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.events.messages import REPLY_SUFFIX, Replier, message_of
 from beckon_agent.api.http.errors import ProblemError
 from beckon_agent.api.http.openapi import schema_reference
-from beckon_agent.core.call_budget import CallBudget
 from beckon_agent.core.records import NewRun, StoredRun
-from beckon_agent.core.run_types import Limits, Options
+from beckon_agent.core.run_types import CallBudget, Limits, Options
 from beckon_agent.durable.base import Ask
-from beckon_contract.cloudevents.events import CloudEvent, EventError, from_structured, is_timestamp
-from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, parse_expiry
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_structured
+from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, is_timestamp, parse_expiry
 from beckon_runtime.problem import Problem, for_dead_letter
 
 NonEmpty = Annotated[str, Field(min_length=1)]
@@ -49,7 +48,7 @@ EVENT: dict[str, Any] = {
             "name": f"ce-{name}",
             "in": "header",
             "required": False,
-            "schema": {"type": "string"},  # nobody looks at it in structured mode
+            "schema": {"type": "string"},  # not read in structured mode
             "description": f"The attribute `{name}` in binary mode, in which it is required.",
         }
         for name in ("specversion", "id", "source", "type")
@@ -87,10 +86,7 @@ class EventRules:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedEvent:
-    """An event for this agent to answer.
-
-    `expires` is in seconds since the epoch.
-    """
+    """An event for this agent to answer. `expires` is in seconds since the epoch."""
 
     event: CloudEvent
     hosted: AgentHandle

@@ -7,23 +7,26 @@ the run begun before; any other 4xx makes it a dead letter.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 
+import aiohttp
+import stamina
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.api.events.messages import RunAnswer, Unanswered, read_answer
-from beckon_agent.api.events.request import EVENT, AcceptedEvent, EventRules, accept_event
+from beckon_agent.api.events.messages import Replier, RunAnswer, RunAnswerReader, Unanswered, read_answer
+from beckon_agent.api.events.request import EVENT, FACE, AcceptedEvent, EventRules, accept_event, replier_of
 from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.api.http.streaming import unless_gone
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import owner_of, request_id
-from beckon_agent.core.records import FINAL
+from beckon_agent.core.records import FINAL, StoredRun
+from beckon_agent.core.run_events import RunEvent
 from beckon_agent.durable.base import Engine
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists, StoreUnavailable
@@ -37,7 +40,7 @@ from beckon_runtime.tracing import carried
 logger = logging.getLogger(__name__)
 
 _TRACE_ID = slice(3, 35)  # of a traceparent
-_MARGIN = 5.0  # a run ends by its own limit; only one that nobody works on is given up by ours
+_MARGIN = 5.0  # a run ends by its own limit; only a run without a worker ends by ours
 _RESPONSES: Answers = {
     200: {
         "description": "The reply event, in binary mode.",
@@ -50,7 +53,7 @@ _RESPONSES: Answers = {
         _403="The chain of agents is too long, or has no tokens left.",
         _404="There is no agent of this name.",
         _415="A batch, or data that is neither JSON nor text.",
-        _424="The run failed, and nobody waits whom to tell.",
+        _424="The run failed, and no caller waits for it.",
         _429="A limit on requests or tokens has no room; Retry-After says when it will.",
         _503="Nothing can begin now, or the run goes on: deliver the event again.",
         default="Any other error, in the same shape.",
@@ -130,7 +133,7 @@ class _EventRuns:
             if taken.seconds_left <= 0:
                 return _failure_response(taken, "the event had expired when it came; the agent was not asked")
             await self._start_run(taken)
-        # What is over is told however late it is: it only has to be read.
+        # A run that has ended is reported at any time: it only has to be read.
         patience = None if run is not None and run.status in FINAL else _seconds_to_wait(taken, preferred)
         try:
             async with asyncio.timeout(patience), aclosing(self.engine.follow(taken.run_id)) as events:
@@ -208,10 +211,7 @@ def _read_event(request: Request, body: bytes) -> CloudEvent:
 
 
 def _join_trace(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
-    """Continue the trace of the event if the request has none.
-
-    Not every Broker sends one.
-    """
+    """Continue the trace of the event if the request has none. Not every Broker sends one."""
     ours, theirs = carried().get("traceparent", ""), str(event.extensions.get("traceparent", ""))
     joined = "traceparent" in request.headers or ours[_TRACE_ID] == theirs[_TRACE_ID]
     return nullcontext() if joined else resume_trace(event.extensions)
@@ -234,3 +234,61 @@ def _to_problem(
     status: int, slug: str, title: str, detail: str, members: Mapping[str, object] | None = None
 ) -> ProblemError:
     return ProblemError(for_dead_letter(Problem(status, slug, title, detail, members or {})))
+
+
+_PATIENCE = aiohttp.ClientTimeout(total=10)
+_TRIES = 5
+
+
+class _NotTaken(Exception):
+    """The Broker did not accept an answer this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateAnswers:
+    """Sends the answers of suspended event runs after their end."""
+
+    session: aiohttp.ClientSession
+    rules: EventRules
+
+    async def send_answer(self, run: StoredRun, hosted: AgentHandle, events: Sequence[RunEvent]) -> None:
+        """Send the awaited answer of a suspended run; never raises.
+
+        It does nothing for runs of other protocols, or if no answer is awaited.
+        """
+        if run.face != FACE or not self.rules.sink:
+            return
+        replier = replier_of(run, hosted, self.rules)
+        coming = RunAnswerReader()
+        for event in events:
+            coming.feed_event(event)
+        if not replier.is_awaited or coming.found is None:
+            return
+        try:
+            await self._send_reply(_to_reply(replier, coming.found))
+        except (_NotTaken, aiohttp.ClientError, TimeoutError) as error:
+            logger.error(  # noqa: TRY400  # a Broker that is away needs no traceback
+                "the answer of run %s is lost: the Broker at %s has not taken it: %s",
+                run.id,
+                self.rules.sink,
+                str(error) or type(error).__name__,
+            )
+
+    async def _send_reply(self, reply: CloudEvent) -> None:
+        headers, body = to_binary(reply)
+        async for attempt in stamina.retry_context(
+            on=(_NotTaken, aiohttp.ClientError, TimeoutError), attempts=_TRIES, timeout=30.0
+        ):
+            with attempt:
+                async with self.session.post(
+                    self.rules.sink, data=body, headers=headers, timeout=_PATIENCE, allow_redirects=False
+                ) as response:
+                    if not response.ok:
+                        raise _NotTaken(f"it answers {response.status}")
+
+
+def _to_reply(replier: Replier, found: RunAnswer | Unanswered) -> CloudEvent:
+    """Return the reply; its id is the same however often the run ends."""
+    if isinstance(found, RunAnswer):
+        return replier.write_answer(found)
+    return replier.write_failure(Reason.TOOL_FAILED, f"the agent failed: {found.message}")

@@ -15,6 +15,7 @@ from beckon_agent.core.context import request_id
 from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
 from beckon_agent.service import NoRoom
 from beckon_agent.store.base import StoreUnavailable
+from beckon_runtime.logs import point_to_log
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 logger = logging.getLogger(__name__)
@@ -104,7 +105,8 @@ def to_api_error(error: Exception) -> ApiError:
             return ApiError(502, f"the model server failed: {error}{_find_cure(error)}", code="model_error")
         case _:
             logger.error("request %s: the run failed", request_id(), exc_info=error)
-            return ApiError(500, "an unexpected error; the agent's log has it", code="internal_error")
+            message = f"an unexpected error; {point_to_log('agent', request_id())}"
+            return ApiError(500, message, code="internal_error")
 
 
 def _find_cure(error: ModelError) -> str:
@@ -183,10 +185,7 @@ _CODES = {
 
 
 def refuse_request(path: str, status: int, message: str, param: str | None = None) -> Response:
-    """Return the answer to a refused request.
-
-    The path decides its shape, the status its code.
-    """
+    """Return the answer to a refused request. The path decides its shape, the status its code."""
     code = _CODES.get(status, "invalid_request")
     if path.startswith(_OPENAI_PATHS):
         return ApiError(status, message, code=code, param=param).to_response()

@@ -156,10 +156,7 @@ _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
-    """Return the methods of a request's path, over all its routes.
-
-    Each route knows its own methods only.
-    """
+    """Return the methods of a request's path, over all its routes. Each route knows its own methods only."""
     known = list(routes)
     return ", ".join(method for method in _METHODS if _is_served(known, {**scope, "method": method}))
 

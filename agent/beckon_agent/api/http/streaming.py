@@ -112,18 +112,12 @@ class PacedStream(Generic[Item]):
         return bool(self._came) or self._over
 
     async def wait_for_first(self, seconds: float) -> None:
-        """Wait for the first item, at most `seconds`.
-
-        Raises the stream's failure if that comes first.
-        """
+        """Wait for the first item, at most `seconds`. Raises the stream's failure if that comes first."""
         if await self.is_ready(seconds) and not self._came and self._failure is not None:
             raise self._failure
 
     async def take_item(self) -> Item | None:
-        """Return the next item, `None` at the end.
-
-        Raises the stream's failure.
-        """
+        """Return the next item, `None` at the end. Raises the stream's failure."""
         await self.is_ready(None)
         if not self._came:
             self._raise_failure()

@@ -16,7 +16,7 @@ from mcp.server.streamable_http import REQUEST_CANCELLED
 from mcp.shared.exceptions import MCPError
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.api.mcp.cancellation import Cancellations, Key
+from beckon_agent.api.mcp.notifications import Cancellations, Key
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import request_id
 from beckon_agent.core.run_events import CallFinished
@@ -141,10 +141,7 @@ def _is_media(part: object) -> TypeGuard[Mapping[str, str]]:
 
 
 def _media_content(part: Mapping[str, str], name: str) -> dict[str, object]:
-    """Return a picture or a sound as content of its type.
-
-    Any other bytes become an embedded resource.
-    """
+    """Return a picture or a sound as content of its type. Any other bytes become an embedded resource."""
     media_type, data = part["media_type"], part["data_base64"]
     kind = media_type.partition("/")[0].lower()
     if kind in ("image", "audio"):
@@ -176,10 +173,7 @@ class McpCalls:
         self._running: dict[Key, anyio.CancelScope] = {}
 
     async def make_call(self, wanted: RequestedCall, key: Key) -> CallFinished:
-        """Make a call and return its outcome.
-
-        Raises `MCPError` if its client has cancelled it.
-        """
+        """Make a call and return its outcome. Raises `MCPError` if its client has cancelled it."""
         with anyio.CancelScope() as scope, self._register_call(key, scope):
             try:
                 async with self._report_progress(wanted):

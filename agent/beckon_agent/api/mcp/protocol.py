@@ -22,12 +22,13 @@ from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from beckon_agent.api.mcp import cancellation
+from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import McpCalls, RequestedCall, SendProgress, to_call_result
-from beckon_agent.api.mcp.list_changed import Changes, TooManyListeners
+from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.core.context import request_id
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
+from beckon_runtime.logs import point_to_log
 
 PAGE = 1_000  # tools; several clients never ask for a second page
 _CURSOR = "after:"
@@ -121,12 +122,12 @@ class Protocol(Server[Any]):
 
     async def _list_tools(self, _: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         try:
-            return tools_page(cancellation.current.get().hosted.catalogue.current.tools, params.cursor)
+            return tools_page(notifications.current.get().hosted.catalogue.current.tools, params.cursor)
         except BadCursor as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> HandlerResult:
-        now = cancellation.current.get()
+        now = notifications.current.get()
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         arguments = json.dumps(params.arguments or {})
         wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
@@ -136,7 +137,7 @@ class Protocol(Server[Any]):
         return to_call_result(finished, any_json=context.protocol_version in MODERN_PROTOCOL_VERSIONS)
 
     async def _cancel_call(self, _: Context, params: types.CancelledNotificationParams) -> None:
-        await self._calling.cancel_call((cancellation.current.get().session, params.request_id))
+        await self._calling.cancel_call((notifications.current.get().session, params.request_id))
 
     async def _listen_to_changes(
         self, context: Context, params: types.SubscriptionsListenRequestParams
@@ -152,7 +153,7 @@ class Protocol(Server[Any]):
             params=types.SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
         )
         try:
-            with self._changes.listen_to(cancellation.current.get().hosted.name) as listener:
+            with self._changes.listen_to(notifications.current.get().hosted.name) as listener:
                 await context.session.send_notification(acknowledged, context.request_id)
                 while await listener.wait_for_change():
                     if wanted:
@@ -187,7 +188,7 @@ class Handlers:
 
 
 def _load_schema(name: str) -> Mapping[str, Any] | None:
-    tool = cancellation.current.get().hosted.catalogue.current.tools.get(name)
+    tool = notifications.current.get().hosted.catalogue.current.tools.get(name)
     return tool.parameters if tool else None
 
 
@@ -219,6 +220,5 @@ async def _guard_handler(ctx: Context, call_next: CallNext) -> HandlerResult:
         raise
     except Exception as error:
         logger.exception("request %s: %s failed", request_id(), ctx.method)
-        raise MCPError(
-            types.INTERNAL_ERROR, "an unexpected error; the log of the agent has the details"
-        ) from error
+        message = f"an unexpected error; {point_to_log('agent', request_id())}"
+        raise MCPError(types.INTERNAL_ERROR, message) from error

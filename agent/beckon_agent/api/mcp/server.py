@@ -24,9 +24,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
-from beckon_agent.api.mcp import cancellation
-from beckon_agent.api.mcp.cancellation import Cancellations
-from beckon_agent.api.mcp.list_changed import TOO_MANY, Changes, TooManyListeners
+from beckon_agent.api.mcp import notifications
+from beckon_agent.api.mcp.notifications import TOO_MANY, Cancellations, Changes, TooManyListeners
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.service import Service
 from beckon_runtime.origins import OriginPolicy
@@ -43,7 +42,7 @@ def refuse_request(status: int, message: str) -> Response:
     return Response(orjson.dumps(body), status, headers, "application/json")
 
 
-_BEGUN = b": changes of the tools are told here\n\n"
+_BEGUN = b": changes of the tools are reported here\n\n"
 _CHANGED = b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
 
 
@@ -83,10 +82,7 @@ class Opening:
 
 
 def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
-    """Read the session and answer type from a body.
-
-    Any body is accepted: the SDK refuses a wrong one.
-    """
+    """Read the session and answer type from a body. Any body is accepted: the SDK refuses a wrong one."""
     try:
         message = _as_members(orjson.loads(body))
     except orjson.JSONDecodeError:
@@ -166,7 +162,7 @@ class McpFace:
         if isinstance(found, Response):
             await found(scope, receive, send)
             return
-        cancellation.current.set(cancellation.RequestInfo(found, request.headers.get(SESSION_HEADER)))
+        notifications.current.set(notifications.RequestInfo(found, request.headers.get(SESSION_HEADER)))
         stateless = request.headers.get(_VERSION, "") >= _STATELESS
         match request.method:
             case "GET" if not stateless:

@@ -27,10 +27,7 @@ class SchemaOf:
 
 
 def read_part(model: type[Model], value: object, place: str) -> Model:
-    """Validate a value as a model.
-
-    Raises `ApiError` with the first error and its place.
-    """
+    """Validate a value as a model. Raises `ApiError` with the first error and its place."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

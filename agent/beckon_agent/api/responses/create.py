@@ -9,15 +9,15 @@ from starlette.requests import Request
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses.content import read_part
-from beckon_agent.api.responses.documents import ECHO
-from beckon_agent.api.responses.items import says_something, to_messages
-from beckon_agent.api.responses.lookup import (
+from beckon_agent.api.responses.documents import (
+    ECHO,
     approval_id,
     event_of_approval,
     new_run_id,
     run_and_part,
     run_of_item,
 )
+from beckon_agent.api.responses.items import says_something, to_messages
 from beckon_agent.api.responses.output import Item
 from beckon_agent.api.responses.request import CreateRequest, check_tools
 from beckon_agent.api.responses.stream import ResponseStreamer
@@ -251,10 +251,7 @@ class ResponseCreator:
     async def _find_item(
         self, reference: Item, said: dict[str, dict[str, Item]], owner: str, place: str
     ) -> Item:
-        """Return the item of a reference.
-
-        `said` caches the items of the runs already read, by run id.
-        """
+        """Return the item of a reference. `said` caches the items of the runs already read, by run id."""
         named = str(reference["id"])
         run_id = run_of_item(named)
         if run_id is not None and run_id not in said:

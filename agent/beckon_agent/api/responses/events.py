@@ -12,11 +12,12 @@ from beckon_agent.api.responses import output
 from beckon_agent.api.responses.documents import (
     ResponseDocument,
     State,
+    approval_id,
+    item_id,
     response_document,
     state_of_ending,
     state_of_run,
 )
-from beckon_agent.api.responses.lookup import approval_id, item_id
 from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, StoredRun
@@ -98,10 +99,7 @@ class Encoder:
 
     @property
     def is_paused(self) -> bool:
-        """True if the part ended with approval requests.
-
-        The run then continues in the next part.
-        """
+        """True if the part ended with approval requests. The run then continues in the next part."""
         return self.state is not None and self._part > self._wanted
 
     def begin_response(self) -> list[Event]:
@@ -215,19 +213,13 @@ class Encoder:
         self._finish_item(text.index, output.write_text_item(text.kind, text.id, whole, status))
 
     def _drop_answer(self) -> None:
-        """Remove the model's unfinished answer from the response.
-
-        Its events stay in the stream.
-        """
+        """Remove the model's unfinished answer from the response. Its events stay in the stream."""
         self._close_text("incomplete")
         self._void.update(self._unsure)
         self._unsure.clear()
 
     def _start_call(self, call: CallStarted) -> None:
-        """Encode the start of a call, once.
-
-        A resumed run may publish the start again.
-        """
+        """Encode the start of a call, once. A resumed run may publish the start again."""
         if call.id in self._calls or call.id in self._awaiting or call.id in self._finished:
             return
         self._known[call.id] = call
@@ -259,10 +251,7 @@ class Encoder:
         )
 
     def _finish_call(self, call: CallFinished) -> None:
-        """Encode the result of a call, once.
-
-        The call may have started in an earlier part, or been denied.
-        """
+        """Encode the result of a call, once. The call may have started in an earlier part, or been denied."""
         if call.id in self._finished:
             return
         self._start_call(self._known.get(call.id, CallStarted(call.id, call.name, {})))
@@ -315,10 +304,7 @@ class Encoder:
             self._emit_response("response.in_progress", State("in_progress"))
 
     def _pause_part(self) -> None:
-        """End the part with its approval requests.
-
-        Later events belong to the next part.
-        """
+        """End the part with its approval requests. Later events belong to the next part."""
         self._awaiting.clear()
         self._close_text("completed")
         self._end_part(State("completed"))

@@ -22,7 +22,7 @@ from beckon_agent.api.responses.content import (
 )
 from beckon_agent.api.responses.output import Item
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import Message
+from beckon_agent.core.model_types import CLAIMED, Message
 from beckon_agent.model.messages import is_blank
 
 _SHOWN = 40
@@ -135,19 +135,13 @@ class _InputReader:
     shown: list[Part] = field(default_factory=list)
 
     def add_text(self, text: str) -> None:
-        """Add text of the model.
-
-        After a call it begins the next turn.
-        """
+        """Add text of the model. After a call it begins the next turn."""
         if self.calls:
             self.close_turn()
         self.said.append(text)
 
     def add_reasoning(self, text: str) -> None:
-        """Add reasoning of the model.
-
-        After text or a call it begins the next turn.
-        """
+        """Add reasoning of the model. After text or a call it begins the next turn."""
         if self.calls or self.said:
             self.close_turn()
         self.thought.append(text)
@@ -171,7 +165,7 @@ class _InputReader:
     def close_turn(self) -> None:
         """End the model's turn, with the results of its tools."""
         if self.said or self.thought or self.calls:
-            message: Message = {"role": "assistant", "content": "".join(self.said) or None}
+            message: Message = {"role": "assistant", "content": "".join(self.said) or None, CLAIMED: True}
             if self.thought:
                 message["reasoning_content"] = "".join(self.thought)
             if self.calls:

@@ -110,10 +110,7 @@ OutputItem = MessageItem | ReasoningItem | FunctionCallItem | McpCallItem | Appr
 
 
 def write_message(item_id: str, text: str | None, status: Progress) -> MessageItem:
-    """Return a message of the model.
-
-    `text` is `None` if the message has only begun.
-    """
+    """Return a message of the model. `text` is `None` if the message has only begun."""
     content = [] if text is None else [write_text_part(text)]
     return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
 
@@ -124,10 +121,7 @@ def write_text_part(text: str) -> OutputText:
 
 
 def write_reasoning(item_id: str, text: str | None, status: Progress) -> ReasoningItem:
-    """Return a reasoning item of the model.
-
-    `text` is `None` if the reasoning has only begun.
-    """
+    """Return a reasoning item of the model. `text` is `None` if the reasoning has only begun."""
     content = [] if text is None else [write_reasoning_part(text)]
     return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": content}
 
@@ -168,10 +162,7 @@ def write_function_call(
 def write_mcp_call(
     item_id: str, name: str, arguments: str, approval: str | None = None, origin: CallOrigin = "api"
 ) -> McpCallItem:
-    """Return a running call of a cluster tool.
-
-    `approval` is the id of the request for approval before it.
-    """
+    """Return a running call of a cluster tool. `approval` is the id of the request for approval before it."""
     return {
         "id": item_id,
         "type": "mcp_call",
@@ -274,10 +265,7 @@ def to_items(messages: Sequence[Message], owner: str) -> list[ConversationItem]:
 
 
 def item_page(items: Sequence[ConversationItem], *, after: str | None, limit: int, order: Order) -> ItemPage:
-    """Return one page of a list in the API's shape.
-
-    Raises `ApiError` for an unknown `after`.
-    """
+    """Return one page of a list in the API's shape. Raises `ApiError` for an unknown `after`."""
     ordered = list(items) if order == "asc" else list(reversed(items))
     start = 0
     if after is not None:

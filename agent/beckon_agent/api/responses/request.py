@@ -57,10 +57,7 @@ class ToolChoiceOptions:
 
 
 def read_choice(choice: ToolChoice | None) -> ToolChoiceOptions:
-    """Return the run options for a `tool_choice`.
-
-    Raises `ApiError` for tools that cannot be chosen.
-    """
+    """Return the run options for a `tool_choice`. Raises `ApiError` for tools that cannot be chosen."""
     match choice:
         case None | "auto":
             return ToolChoiceOptions()
@@ -293,10 +290,7 @@ class CreateRequest(Cleaned):
             raise ApiError(400, message, code="invalid_request", param="store")
 
     def read_functions(self) -> list[FunctionTool]:
-        """Return the client's functions.
-
-        Raises `ApiError` for tools of another type.
-        """
+        """Return the client's functions. Raises `ApiError` for tools of another type."""
         found: list[FunctionTool] = []
         for index, tool in enumerate(self.tools or ()):
             kind = str(tool.get("type"))[:40]

@@ -13,12 +13,12 @@ from beckon_agent.api.responses import conversations
 from beckon_agent.api.responses.create import OwnerOf, ResponseCreator, no_response
 from beckon_agent.api.responses.documents import (
     DeletedResponse,
+    ItemsPerPage,
     ResponseDocument,
     response_document,
     state_of_run,
 )
 from beckon_agent.api.responses.events import PROGRESS
-from beckon_agent.api.responses.lookup import ItemsPerPage
 from beckon_agent.api.responses.output import ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.api.responses.stream import ResponseStreamer, server_sent

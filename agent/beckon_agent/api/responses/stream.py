@@ -32,10 +32,7 @@ from beckon_agent.store.base import Store
 
 
 def events_of_turns(run: StoredRun, past: Past) -> Iterator[RunEvent]:
-    """Yield the events of all complete turns in the run's order.
-
-    Each text is one delta.
-    """
+    """Yield the events of all complete turns in the run's order. Each text is one delta."""
     spoke = False
     for turn in past.turns:
         yield from _text_events(turn, spoke=spoke)
@@ -119,10 +116,7 @@ class ResponseStreamer:
         return encoder.to_document(run)
 
     async def read_state(self, run: StoredRun, part: int) -> ResponseDocument | None:
-        """Return a part of a run in its current state.
-
-        `None` if the run has not reached this part.
-        """
+        """Return a part of a run in its current state. `None` if the run has not reached this part."""
         encoder, following = Encoder(run, part), Encoder(run, part + 1)
         for event in await self._past_events(run):
             encoder.feed_event(event, run.ended_at)

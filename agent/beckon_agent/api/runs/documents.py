@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from beckon_agent.api.responses.lookup import approval_id, response_id
+from beckon_agent.api.responses.documents import approval_id, response_id
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import Usage
+from beckon_agent.core.model_types import Usage, opening_text
 from beckon_agent.core.records import (
     CallState,
     Decision,
@@ -21,7 +21,6 @@ from beckon_agent.core.records import (
     Waiting,
 )
 from beckon_agent.core.run_events import Ending
-from beckon_agent.store.search_text import opening_text
 from beckon_agent.tool_calls.recorded_events import shown_document
 from beckon_contract.resources.tools import CallOrigin
 
@@ -318,10 +317,7 @@ def exchanged_document(exchanged: Exchanged) -> ExchangedEvents:
 
 
 def _shown_event(passed: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return an event without tokens.
-
-    Its data may have one, as may an event stored by an earlier version.
-    """
+    """Return an event without tokens. Its data may have one, as may an event stored by an earlier version."""
     event = passed.get("event")
     return shown_document(event) if isinstance(event, Mapping) else None
 

@@ -16,7 +16,7 @@ from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace
 from beckon_agent.api.responses.create import OwnerOf
-from beckon_agent.api.responses.lookup import (
+from beckon_agent.api.responses.documents import (
     After,
     PageSize,
     event_of_approval,

@@ -2,39 +2,48 @@
 import { computed, signal } from "@preact/signals";
 import { get } from "./api.js";
 
-const KEPT = "beckon.agent";
-const AGAIN = 5000; // milliseconds between two looks
+/** @import { ModelDocument } from "beckon-api" */
+
+const STORAGE_KEY = "beckon.agent";
+const REFRESH_PAUSE = 5000; // milliseconds between two looks
 
 /** `null` until they are known. */
-export const agents = signal(null);
+export const agents = signal(/** @type {ModelDocument[] | null} */ (null));
 
 const chosen = signal(localStorageItem());
 
-/** The name of the agent that is asked: the one that was chosen, if it is still there, or the first. */
+/** The name of the agent for new questions: the chosen one, if it is still there, or the first. */
 export const agent = computed(() => {
     const names = (agents.value ?? []).map((one) => one.id);
-    return names.includes(chosen.value) ? chosen.value : names[0] ?? "";
+    return names.includes(chosen.value) ? chosen.value : (names[0] ?? "");
 });
 
 export async function loadAgents() {
     const found = (await get("v1/models")).data;
-    const names = (list) => (list ?? []).map((one) => one.id).join("\n");
-    // What is the same is left alone: a list that somebody has opened would close.
-    if (agents.value === null || names(found) !== names(agents.value)) agents.value = found;
+    // An equal list is not replaced: an open choice would close.
+    if (agents.value === null || namesOf(found) !== namesOf(agents.value)) agents.value = found;
 }
 
-/** Looks again and again for agents that have come or gone, as long as somebody looks; returns how to end it. */
+/** @param {ModelDocument[]} list */
+const namesOf = (list) => list.map((one) => one.id).join("\n");
+
+/** Refreshes the agents while the page is visible; returns a function that ends it. */
 export function followAgents() {
     const timer = setInterval(() => {
-        if (!document.hidden) loadAgents().catch(() => {}); // those that are known stay
-    }, AGAIN);
+        if (!document.hidden) {
+            loadAgents().catch(() => {
+                // The agents that are known stay.
+            });
+        }
+    }, REFRESH_PAUSE);
     return () => clearInterval(timer);
 }
 
+/** @param {string} name */
 export function chooseAgent(name) {
     chosen.value = name;
     try {
-        localStorage.setItem(KEPT, name);
+        localStorage.setItem(STORAGE_KEY, name);
     } catch {
         // Chosen until the page is closed, then.
     }
@@ -42,7 +51,7 @@ export function chooseAgent(name) {
 
 function localStorageItem() {
     try {
-        return localStorage.getItem(KEPT) ?? "";
+        return localStorage.getItem(STORAGE_KEY) ?? "";
     } catch {
         return "";
     }

@@ -1,9 +1,10 @@
-// What a screen reader is told while the eye sees it happen: one polite region for the whole page.
+// What a screen reader announces: the text of one polite live region for the whole page.
 import { signal } from "@preact/signals";
 
-export const said = signal("");
+export const announcement = signal("");
 
-export function announce(text) {
+/** @param {string} text */
+export function announceText(text) {
     // The same words twice are not read twice, unless they differ.
-    said.value = said.value === text ? `${text}\u00a0` : text;
+    announcement.value = announcement.value === text ? `${text}\u00a0` : text;
 }

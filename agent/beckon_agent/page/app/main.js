@@ -3,4 +3,5 @@ import { render } from "preact";
 import { html } from "./html.js";
 import { Shell } from "./shell.js";
 
-render(html`<${Shell} />`, document.getElementById("root"));
+const root = document.getElementById("root");
+if (root) render(html`<${Shell} />`, root);

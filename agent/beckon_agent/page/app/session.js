@@ -1,22 +1,23 @@
-// Who asks: a key or token for this tab alone, and whether the agent wants one.
+// The user: a key or token for this tab alone, and whether the agent wants one.
 import { signal } from "@preact/signals";
 
-const KEPT = "beckon.key";
+const STORAGE_KEY = "beckon.key";
 
 export const key = signal(read());
 
-/** What the agent said when it asked for a key; empty while it asks for none. */
+/** The message of the agent that needs a key; empty while it needs none. */
 export const wanted = signal("");
 
 /** Counts sign-ins: what a view shows for one caller must not stay for the next. */
 export const caller = signal(0);
 
+/** @param {string} value */
 export function signIn(value) {
     key.value = value;
     try {
-        sessionStorage.setItem(KEPT, value);
+        sessionStorage.setItem(STORAGE_KEY, value);
     } catch {
-        // It is kept in memory, until the page is loaded again.
+        // Memory stores it, until the page is loaded again.
     }
     wanted.value = "";
     caller.value += 1;
@@ -25,16 +26,16 @@ export function signIn(value) {
 export function signOut() {
     key.value = "";
     try {
-        sessionStorage.removeItem(KEPT);
+        sessionStorage.removeItem(STORAGE_KEY);
     } catch {
-        // Nothing was kept.
+        // Nothing was stored.
     }
     caller.value += 1;
 }
 
 function read() {
     try {
-        return sessionStorage.getItem(KEPT) ?? "";
+        return sessionStorage.getItem(STORAGE_KEY) ?? "";
     } catch {
         return "";
     }

@@ -1,8 +1,9 @@
-// What is around every view: the bar at the top, the way in, and what a screen reader is told.
+// What is around every view: the bar at the top, the sign-in, and the announcements for screen readers.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { followAgents, loadAgents } from "./agents.js";
+import { toError } from "./api.js";
 import { html } from "./html.js";
-import { said } from "./live.js";
+import { announcement } from "./live.js";
 import { Icon, Mark } from "./parts/icons.js";
 import { Busy, Notice } from "./parts/notice.js";
 import { href, route } from "./route.js";
@@ -13,7 +14,11 @@ import { ChatView } from "./views/chat.js";
 import { RunsView } from "./views/runs.js";
 import { ToolsView } from "./views/tools.js";
 
+/** @import { Route } from "./route.js" */
+/** @import { FunctionComponent } from "preact" */
+
 // Each view gets the route: { view, parts, query }.
+/** @type {Record<string, { name: string, icon: string, view: FunctionComponent<{ route: Route }> }>} */
 const VIEWS = {
     chat: { name: "Chat", icon: "chat", view: ChatView },
     tools: { name: "Tools", icon: "tools", view: ToolsView },
@@ -22,41 +27,53 @@ const VIEWS = {
 
 export function Shell() {
     const here = VIEWS[route.value.view] ? route.value.view : "chat";
-    const main = useRef(null);
+    const main = useRef(/** @type {HTMLElement | null} */ (null));
     const first = useRef(true);
     useEffect(() => {
         document.title = `${VIEWS[here].name} · Beckon`;
-        // Whoever follows a link by keyboard or screen reader goes on where the new view begins.
+        // After a link, the keyboard and the screen reader start at the new view.
         if (!first.current) main.current?.focus();
         first.current = false;
     }, [here]);
+    /** @param {Event} event */
+    const skip = (event) => {
+        event.preventDefault();
+        main.current?.focus();
+    };
     return html`
-        <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current?.focus(); }}>
+        <a class="skip" href="#main" onClick=${skip}>
             Skip to the content
         </a>
         <${Bar} here=${here} />
         <main id="main" class=${`main main-${here}`} tabindex="-1" ref=${main}>
             ${wanted.value ? html`<${SignIn} />` : html`<${LetIn} key=${caller.value} here=${here} />`}
         </main>
-        <div class="unseen" role="status" aria-live="polite">${said.value}</div>
+        <div class="unseen" role="status" aria-live="polite">${announcement.value}</div>
     `;
 }
 
+/** @param {{ here: string }} props */
 function Bar({ here }) {
     const theme = dark.value ? "Light theme" : "Dark theme";
     return html`<header class="bar">
         <a class="brand" href=${href("chat")} aria-label="Beckon"><${Mark} /><span>Beckon</span></a>
         <nav class="views" aria-label="Views">
-            ${Object.entries(VIEWS).map(([name, view]) => html`
+            ${Object.entries(VIEWS).map(
+                ([name, view]) => html`
                 <a key=${name} href=${href(name)} aria-current=${name === here ? "page" : undefined}>
                     <${Icon} name=${view.icon} size="18" /><span>${view.name}</span>
-                </a>`)}
+                </a>`,
+            )}
         </nav>
         <div class="bar-end">
-            ${key.value && !wanted.value && html`
+            ${
+                key.value &&
+                !wanted.value &&
+                html`
                 <button class="icon-button" type="button" title="Sign out" aria-label="Sign out" onClick=${signOut}>
                     <${Icon} name="out" />
-                </button>`}
+                </button>`
+            }
             <button class="icon-button" type="button" title=${theme} aria-label=${theme} onClick=${toggleTheme}>
                 <${Icon} name=${dark.value ? "sun" : "moon"} />
             </button>
@@ -64,28 +81,35 @@ function Bar({ here }) {
     </header>`;
 }
 
-/** A view, once it is known that the agent answers whoever is here. */
+/**
+ * A view, once the agent has answered this user.
+ * @param {{ here: string }} props
+ */
 function LetIn({ here }) {
-    const [state, setState] = useState({ known: false, error: null });
+    const [state, setState] = useState(
+        /** @type {{ known: boolean, error: Error | null }} */ ({ known: false, error: null }),
+    );
     const load = async () => {
         setState({ known: false, error: null });
         try {
             await loadAgents();
             setState({ known: true, error: null });
         } catch (error) {
-            setState({ known: false, error });
+            setState({ known: false, error: toError(error) });
         }
     };
-    useEffect(() => { load(); }, []);
+    useEffect(() => {
+        load();
+    }, []);
     useEffect(() => (state.known ? followAgents() : undefined), [state.known]);
     if (state.error) {
         return html`<div class="page">
-            <${Notice} title="The agent cannot be asked" text=${state.error.message}>
+            <${Notice} title="Cannot reach the agent" text=${state.error.message}>
                 <button class="button" type="button" onClick=${load}>Try again</button>
             <//>
         </div>`;
     }
-    if (!state.known) return html`<div class="page"><${Busy} text="Asking the agent …" /></div>`;
+    if (!state.known) return html`<div class="page"><${Busy} text="Connecting to the agent …" /></div>`;
     const View = VIEWS[here].view;
     return html`<${View} route=${route.value} />`;
 }

@@ -1,10 +1,12 @@
-// Light or dark: as the system says, until somebody chooses otherwise.
+// Light or dark: as the system says, until the user chooses.
 import { computed, signal } from "@preact/signals";
 
-const KEPT = "beckon.theme";
+const STORAGE_KEY = "beckon.theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 const systemIsDark = signal(system.matches);
-system.addEventListener("change", () => { systemIsDark.value = system.matches; });
+system.addEventListener("change", () => {
+    systemIsDark.value = system.matches;
+});
 
 const chosen = signal(document.documentElement.dataset.theme ?? "");
 
@@ -17,9 +19,9 @@ export function toggleTheme() {
     if (followsSystem) delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = wanted;
     try {
-        if (followsSystem) localStorage.removeItem(KEPT);
-        else localStorage.setItem(KEPT, wanted);
+        if (followsSystem) localStorage.removeItem(STORAGE_KEY);
+        else localStorage.setItem(STORAGE_KEY, wanted);
     } catch {
-        // Kept until the page is closed, then.
+        // The choice lasts until the page is closed.
     }
 }

@@ -3,5 +3,5 @@ try {
     const chosen = localStorage.getItem("beckon.theme");
     if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 } catch {
-    // A browser that keeps nothing for this page follows the system.
+    // A browser without storage for this page follows the system.
 }

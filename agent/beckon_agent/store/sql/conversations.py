@@ -20,10 +20,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from beckon_agent.core.model_types import Message
+from beckon_agent.core import model_types
+from beckon_agent.core.model_types import Message, search_words
 from beckon_agent.core.records import StoredConversation
-from beckon_agent.store import search_text
-from beckon_agent.store.search_text import search_words
 from beckon_agent.store.sql import database
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.tables import conversations, runs, segments
@@ -39,7 +38,7 @@ _USED = (
     .where(conversations.c.id == bindparam("the_conversation"))
     .values(used_at=database.now())
 )
-# From a segment that nobody needs up to the first that somebody does.
+# From a segment without users up to the first one with some.
 _FORGET = text(
     """
     WITH RECURSIVE doomed (id, parent) AS (
@@ -67,8 +66,8 @@ def append_segment(
         "parent": parent,
         "input": list(input_),
         "added": list(added),
-        "opening": search_text.opening_text(input_),
-        "said": search_text.searchable_text([*input_, *added]),
+        "opening": model_types.opening_text(input_),
+        "said": model_types.searchable_text([*input_, *added]),
     }
     number: int = connection.execute(_APPEND, values).scalar_one()
     return number
@@ -76,7 +75,7 @@ def append_segment(
 
 def complete_segment(connection: Connection, segment: int, added: Sequence[Message]) -> None:
     """Store the messages added by a run after its input."""
-    members = {"added": list(added), "more": f" {search_text.searchable_text(added)}"}
+    members = {"added": list(added), "more": f" {model_types.searchable_text(added)}"}
     connection.execute(_COMPLETE, {"the_segment": segment, **members})
 
 

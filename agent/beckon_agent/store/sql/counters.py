@@ -26,10 +26,7 @@ class SqlCounters:
         self._database = database
 
     async def take_amount(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
-        """Use an amount of a limit, all or nothing.
-
-        An amount above the limit never fits.
-        """
+        """Use an amount of a limit, all or nothing. An amount above the limit never fits."""
         if amount < 0 or window <= 0:
             raise ValueError(f"{amount} per {window} s is no use of a limit: neither may be negative")
         return await self._database.write(
@@ -110,10 +107,7 @@ def _settle_reservation(connection: Connection, key: str, token: str, amount: in
 
 
 def _select_uses(connection: Connection, key: str, window: float, moment: float) -> Sequence[Row[float, int]]:
-    """Return time and amount of each use in the current window.
-
-    The oldest comes first.
-    """
+    """Return time and amount of each use in the current window. The oldest comes first."""
     return connection.execute(
         select(buckets.c.last_used, buckets.c.amount)
         .where(buckets.c.key == key, buckets.c.last_used > moment - window)

@@ -169,10 +169,7 @@ class GroupCommit:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work after all earlier work.
-
-        Its changes are stored when this returns.
-        """
+        """Run work after all earlier work. Its changes are stored when this returns."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._lock:
             self._waiting.append(_Job(work, future))
@@ -182,10 +179,7 @@ class GroupCommit:
         return await future
 
     def finish(self, last: Callable[[], None]) -> None:
-        """Wait for the work in progress, then end the thread.
-
-        `last` runs in the thread before it ends.
-        """
+        """Wait for the work in progress, then end the thread. `last` runs in the thread before it ends."""
         self._thread.submit(last).result()
         self._thread.shutdown()
 

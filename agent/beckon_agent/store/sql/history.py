@@ -23,7 +23,7 @@ from beckon_agent.store.sql.steps import CALL_COLUMNS, usage_of
 from beckon_agent.store.sql.tables import calls, conversations, runs, segments, turns
 
 _RUN_COLUMNS = tuple(column for column in runs.c if column.name not in ("segment", "request"))
-# Items that somebody added to a conversation are stored as a run that has nothing to do.
+# Items that a client added to a conversation are stored as a run without work.
 _SHOWN = and_(runs.c.retained, runs.c.agent != "")
 
 
@@ -90,7 +90,7 @@ def _select_runs(
         run = StoredRun(**members | {"usage": usage}, input=())
         tools, failed, approvals = made.get(run.id, ({}, 0, 0))
         usage = counted.get(run.id) if usage is None else usage
-        approvals = approvals if run.ended_at is None else 0  # nobody waits for that word any more
+        approvals = approvals if run.ended_at is None else 0  # no run waits for them any more
         summaries.append(RunSummary(run, question, tools, failed, approvals, usage))
     return summaries
 

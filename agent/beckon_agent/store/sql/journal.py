@@ -136,10 +136,7 @@ class SqlJournal:
         )
 
     async def find_due_call(self, event_id: str) -> tuple[StoredCall, float] | None:
-        """Return a call and the seconds until its reply is due.
-
-        A call without a due time is overdue.
-        """
+        """Return a call and the seconds until its reply is due. A call without a due time is overdue."""
         row = await self._database.read(
             lambda connection: connection.execute(_DUE, {"the_call": event_id}).first()
         )
@@ -159,10 +156,7 @@ class SqlJournal:
         seconds: float,
         exchanged: Exchanged | None = None,
     ) -> None:
-        """Mark a sent call as answered later.
-
-        A call already answered stays `done`.
-        """
+        """Mark a sent call as answered later. A call already answered stays `done`."""
         sent = {} if exchanged is None else {"call_event": exchanged.call}
 
         def work(connection: Connection) -> None:

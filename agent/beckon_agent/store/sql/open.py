@@ -79,10 +79,7 @@ async def open_store(url: str) -> SqlStore:
 
 
 def database_at(url: str) -> Database:
-    """Return the database at an address, not yet connected.
-
-    Raises `StoreRefused` for an invalid address.
-    """
+    """Return the database at an address, not yet connected. Raises `StoreRefused` for an invalid address."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -122,16 +119,15 @@ def bring_up_to_date(connection: Connection) -> None:
     for one of another program.
     """
     database.lock_name(connection, "beckon: migrate")
-    present = inspect(connection).get_table_names()
-    known = migrations.VERSION_TABLE in present
+    known = migrations.VERSION_TABLE in inspect(connection).get_table_names()
     current = connection.scalar(select(_VERSION.c.version_num)) if known else None
     if current == migrations.HEAD:
         return
     try:
-        if present:
-            upgrade_database(connection, current, migrations.HEAD)
-        else:
+        if current is None:
             _create_tables(connection)
+        else:
+            _upgrade_tables(connection, current)
     except DBAPIError as error:
         reason = str(error.orig).splitlines()[0]
         raise StoreRefused(
@@ -141,17 +137,14 @@ def bring_up_to_date(connection: Connection) -> None:
 
 
 def _create_tables(connection: Connection) -> None:
-    """Create all tables as they are after the last revision.
-
-    A test compares the two.
-    """
+    """Create all tables as they are after the last revision. A test compares the two."""
     metadata.create_all(connection, checkfirst=False)
     _VERSION.create(connection, checkfirst=False)
     connection.execute(_VERSION.insert().values(version_num=migrations.HEAD))
 
 
-def upgrade_database(connection: Connection, current: str | None, revision: str) -> None:
-    """Apply the revisions between two; `current` is `None` for an empty database."""
+def _upgrade_tables(connection: Connection, current: str) -> None:
+    """Apply the revisions after the current one."""
     # Alembic is only needed here: 12 MB that a database in order, or in memory, need not cost.
     from alembic import command  # noqa: PLC0415  # see above
     from alembic.config import Config  # noqa: PLC0415  # see above
@@ -160,10 +153,10 @@ def upgrade_database(connection: Connection, current: str | None, revision: str)
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent))
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
+    if current not in known:
         raise StoreRefused(
             f"the database is of a newer Beckon: its schema is {current}, and this version knows up to "
             f"{migrations.HEAD}; start that version again, or restore a backup from before"
         )
     config.attributes["connection"] = connection
-    command.upgrade(config, revision)
+    command.upgrade(config, migrations.HEAD)

@@ -81,10 +81,7 @@ class PostgreSQL:
             return await greenlet_spawn(run)
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run work in a transaction.
-
-        The work locks the rows that must not change meanwhile.
-        """
+        """Run work in a transaction. The work locks the rows that must not change meanwhile."""
 
         def run() -> Result:
             with self._engine.sync_engine.begin() as connection:

@@ -78,10 +78,7 @@ def append_events(connection: Connection, run_id: str, said: LogEntries) -> None
 
 
 def load_past(connection: Connection, run_id: str) -> Past:
-    """Return the turns and calls of a run.
-
-    Calls after the last turn are left out.
-    """
+    """Return the turns and calls of a run. Calls after the last turn are left out."""
     found = connection.execute(
         select(*_TURN_COLUMNS).where(turns.c.run_id == run_id).order_by(turns.c.step)
     ).all()

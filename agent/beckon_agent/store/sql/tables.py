@@ -47,10 +47,7 @@ class SafeText(TypeDecorator[str]):
         return value.encode("unicode_escape").decode("ascii")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return the original string.
-
-        A stored string with a backslash is always an escaped one.
-        """
+        """Return the original string. A stored string with a backslash is always an escaped one."""
         if value is None or "\\" not in value:
             return value
         return value.encode("ascii").decode("unicode_escape")
@@ -63,10 +60,7 @@ class JsonText(TypeDecorator[Any]):
     cache_ok = True
 
     def process_bind_param(self, value: object, dialect: Dialect) -> str | None:
-        """Write JSON.
-
-        Raises `ValueError` for a value that is no JSON, or nested too deeply.
-        """
+        """Write JSON. Raises `ValueError` for a value that is no JSON, or nested too deeply."""
         if value is None:
             return None
         try:
@@ -88,10 +82,7 @@ _COUNTED = BigInteger().with_variant(Integer(), "sqlite")
 
 
 def _partial_index(name: str, *columns: Column[Any], where: ColumnElement[bool]) -> None:
-    """Index the rows matching a condition.
-
-    Naming the option of PostgreSQL here would load its dialect.
-    """
+    """Index the rows matching a condition. Naming the option of PostgreSQL here would load its dialect."""
     Index(name, *columns, sqlite_where=where, info={"where": where})
 
 

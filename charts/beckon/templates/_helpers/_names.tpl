@@ -31,14 +31,15 @@ http://{{ include "beckon.host" (dict "root" . "service" "beckon-demo-model") }}
 {{ .Values.access.existingSecret | default "beckon-agent-keys" }}
 {{- end }}
 
-{{/* The name of a Broker's reply Trigger: a Broker of another name than `default` may have neighbours. */}}
-{{- define "beckon.repliesTrigger" -}}
-{{- if eq .name "default" }}beckon-replies{{ else }}beckon-replies-{{ .name }}{{ end -}}
+{{/* The Brokers whose time limit the operator may write, NAMESPACE/NAME, as a JSON array. */}}
+{{- define "beckon.timeoutBrokers" -}}
+{{- $found := list }}
+{{- range .Values.brokers }}
+{{- if and (eq (.class | default "") "Kafka") (not .deliveryTimeout) }}
+{{- $found = append $found (printf "%s/%s" .namespace .name) }}
 {{- end }}
-
-{{/* The name of the Trigger that brings a Broker's reports of progress. */}}
-{{- define "beckon.progressTrigger" -}}
-{{- if eq .name "default" }}beckon-progress{{ else }}beckon-progress-{{ .name }}{{ end -}}
+{{- end }}
+{{- toJson $found }}
 {{- end }}
 
 {{/* Whether the agent serves every namespace: "true" or empty. */}}

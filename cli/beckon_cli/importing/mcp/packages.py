@@ -35,10 +35,7 @@ _VERSION = "import sys; from importlib import metadata; print(metadata.version(s
 
 @dataclass(frozen=True, slots=True)
 class NpmPackage:
-    """An npm package: its version to install, and its program.
-
-    `unknown` says what could not be found out.
-    """
+    """An npm package: its version to install, and its program. `unknown` says what could not be found out."""
 
     name: str
     version: str
@@ -47,10 +44,7 @@ class NpmPackage:
 
 
 def npm_package(spec: str) -> NpmPackage:
-    """Return the npm package run by npx.
-
-    Its name is empty if `spec` names no package of the registry.
-    """
+    """Return the npm package run by npx. Its name is empty if `spec` names no package of the registry."""
     at = spec.find("@", 1)
     name, wanted = (spec[:at], spec[at + 1 :]) if at > 0 else (spec, "")
     if not _NPM_NAME.fullmatch(name):
@@ -85,10 +79,7 @@ def _npm_local(name: str) -> str:
 
 
 def npm_lock(package: str) -> str:
-    """Return the lock file of a package.json, without registry URLs.
-
-    Returns "" if npm makes none.
-    """
+    """Return the lock file of a package.json, without registry URLs. Returns "" if npm makes none."""
     options = (
         "--package-lock-only",
         "--ignore-scripts",
@@ -108,10 +99,7 @@ def npm_lock(package: str) -> str:
 
 
 def tool_version(program: str, spec: str) -> str:
-    """Return `NAME==VERSION` of the tool run by uvx.
-
-    Returns "" if the version cannot be known.
-    """
+    """Return `NAME==VERSION` of the tool run by uvx. Returns "" if the version cannot be known."""
     found = _PROJECT.match(spec)
     if found is None or "://" in spec or Path(program).name not in ("uvx", "uv"):
         return ""
@@ -167,15 +155,12 @@ def declared_packages(script: str) -> set[str]:
 
 
 def _command_output(command: Sequence[str], folder: str | None = None) -> str:
-    """Return the output of a command on this machine.
-
-    Returns "" if the command fails.
-    """
+    """Return the output of a command on this machine. Returns "" if the command fails."""
     program = shutil.which(command[0])
     if program is None:
         return ""
     try:
-        done = subprocess.run(  # noqa: S603 the words of whoever imports, and our own
+        done = subprocess.run(  # noqa: S603 the user's words, and our own
             [program, *command[1:]],
             cwd=folder,
             stdin=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from rich.text import Text
 
 from beckon_cli.errors import CommandError
-from beckon_cli.importing.files import SUFFIX
+from beckon_cli.importing.manifests import SUFFIX
 from beckon_cli.importing.mcp import packages
 from beckon_cli.importing.mcp.service import Bridge, Running, knative_service, plain_service, sink_binding
 from beckon_tools.shipped import DEFAULT_IMAGE
@@ -83,10 +83,7 @@ def recipe_of(words: Sequence[str], base_image: str = "") -> Recipe:
 
 
 def refuse_secrets(words: Sequence[str]) -> None:
-    """Raise `CommandError` if a word looks like a secret.
-
-    The words would be written into manifests.
-    """
+    """Raise `CommandError` if a word looks like a secret. The words would be written into manifests."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
         found = _SECRET_FLAG.fullmatch(word)
         url = urlsplit(word) if "://" in word else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from beckon_cli.importing.candidates import Service
 from beckon_cli.importing.manifests import metadata_of, write_manifest
-from beckon_contract.catalogue.options import LOCAL_COMMAND
+from beckon_contract.catalogue.annotations import LOCAL_COMMAND
 from beckon_tools.manifests import bind_to_broker
 from beckon_tools.shipped import DEFAULT_IMAGE
 
@@ -41,10 +41,7 @@ def service_name(server: str) -> str:
 
 
 def local_service(bridge: Bridge, command: Sequence[str]) -> Service:
-    """Return the bridge Service for the local platform.
-
-    No image has the server's command.
-    """
+    """Return the bridge Service for the local platform. No image has the server's command."""
     words = ["python", "-m", "beckon_adapter", "--mcp", bridge.server, "--", *command]
     document = {
         "apiVersion": "serving.knative.dev/v1",
@@ -72,11 +69,11 @@ MANIFESTS = "/srv/mcp"
 _ONE = (
     "The bridge to the MCP server, which it runs: the command stands here and in the image, and in no "
     "EventType. One replica, always: what a server remembers, it remembers in its process. Where it "
-    "remembers nothing, more may run, and none while nobody calls."
+    "remembers nothing, more may run, and none while there are no calls."
 )
 _SINK = (
-    "Where what the server says of its progress goes, as events of the call. Without it nobody hears, and "
-    "all else is as it was."
+    "The destination of the server's progress reports, as events of the call. Without it they are "
+    "dropped; all else works."
 )
 _LIMITS = {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"cpu": "1", "memory": "768Mi"}}
 
@@ -153,7 +150,7 @@ def plain_service(running: Running, bridge: Bridge) -> str:
     pod = {
         **_pod_fields(),
         "securityContext": security,
-        # 25 s for calls that are under way, and some to end the server.
+        # 25 s for calls that are in progress, and some to end the server.
         "terminationGracePeriodSeconds": 45,
         "containers": [container],
     }
@@ -181,10 +178,7 @@ def plain_service(running: Running, bridge: Bridge) -> str:
 
 
 def sink_binding(bridge: Bridge) -> str:
-    """Return the SinkBinding of the bridge as YAML.
-
-    It gives the bridge the address for progress reports.
-    """
+    """Return the SinkBinding of the bridge as YAML. It gives the bridge the address for progress reports."""
     version, kind = ("apps/v1", "Deployment") if bridge.plain else ("serving.knative.dev/v1", "Service")
     subject = {"apiVersion": version, "kind": kind, "name": bridge.service}
     return write_manifest(
@@ -224,10 +218,7 @@ def _container_spec(running: Running, bridge: Bridge) -> dict[str, Any]:
 
 
 def _pod_fields() -> dict[str, Any]:
-    """Return the pod's fields to isolate the server from the cluster.
-
-    The server is the code of others.
-    """
+    """Return the pod's fields to isolate the server from the cluster. The server is the code of others."""
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

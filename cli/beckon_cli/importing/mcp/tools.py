@@ -21,13 +21,13 @@ from beckon_cli.importing.candidates import (
     Part,
     Service,
     Skipped,
+    Source,
     choose_things,
     matches_pattern,
 )
-from beckon_cli.importing.files import Source
 from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.mcp.service import service_name
-from beckon_contract.catalogue.options import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
+from beckon_contract.catalogue.annotations import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
 from beckon_contract.names import Identity, assign_names
 from beckon_contract.schema.parameters import SchemaError, normalise
 
@@ -39,10 +39,7 @@ class NoServer(NoSource):
 
 
 class NoPlace(NoSource):
-    """The typed words are neither an HTTP URL nor a program.
-
-    The message is one line.
-    """
+    """The typed words are neither an HTTP URL nor a program. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +128,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ImportedTools:
-    """A tool to be written as an EventType.
-
-    `what` is its name at the server.
-    """
+    """A tool to be written as an EventType. `what` is its name at the server."""
 
     server: Server
     what: str

@@ -166,10 +166,7 @@ def _write_parameter(flat: Flat, each: Parameter, known: Known, written: str) ->
 
 
 def _styled_query(each: Parameter, known: Known, written: str) -> Any:
-    """Return a query parameter as the rule writes it.
-
-    Its style is added if it is not the usual one.
-    """
+    """Return a query parameter as the rule writes it. Its style is added if it is not the usual one."""
     kinds = set(known.kinds)
     several = bool(kinds & {"array", "object"}) or not kinds
     style = each.style if each.style in _SPECIAL else "form"
@@ -187,10 +184,7 @@ def _styled_query(each: Parameter, known: Known, written: str) -> Any:
 
 
 def _unwritable_reason(each: Parameter, known: Known) -> str:
-    """Return the reason a rule cannot write a parameter.
-
-    It is "" if a rule can.
-    """
+    """Return the reason a rule cannot write a parameter. It is "" if a rule can."""
     kinds = set(known.kinds)
     if each.style == "matrix" or (each.style == "label" and "array" in kinds and each.explode is not False):
         return f"whose style {each.style!r} no rule can write"
@@ -252,10 +246,7 @@ def _with_description(schema: Any, description: str) -> Any:
 
 
 def _arguments_schema(flat: Flat, definitions: Schema) -> Schema:
-    """Return the JSON Schema of the arguments.
-
-    It allows no other properties.
-    """
+    """Return the JSON Schema of the arguments. It allows no other properties."""
     schema: Schema = {"type": "object", "properties": flat.properties}
     if flat.required:
         schema["required"] = list(dict.fromkeys(flat.required))

@@ -219,10 +219,7 @@ def _is_structured(kind: str) -> bool:
 
 
 def _media_kind(name: str) -> str:
-    """Return a media type without its parameters.
-
-    A wildcard, `text/json` and an empty type count as JSON.
-    """
+    """Return a media type without its parameters. A wildcard, `text/json` and an empty type count as JSON."""
     kind = name.partition(";")[0].strip().lower()
     return JSON if kind in ("*/*", "application/*", "text/json", "") else kind
 

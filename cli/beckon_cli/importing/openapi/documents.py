@@ -23,17 +23,11 @@ Report = Callable[[str], None]
 
 
 class BadDescription(NoSource):
-    """A description cannot be read or understood.
-
-    The message says where and why, in one line.
-    """
+    """A description cannot be read or understood. The message says where and why, in one line."""
 
 
 class FileDocuments:
-    """A description in a file, and the documents it refers to.
-
-    These are in its own folder and below.
-    """
+    """A description in a file, and the documents it refers to. These are in its own folder and below."""
 
     def __init__(self, path: Path, root: Path | None = None) -> None:
         """Take the path of the description.
@@ -71,10 +65,7 @@ class UrlDocuments:
     """
 
     def __init__(self, url: str, client: httpx.Client, report: Report) -> None:
-        """Fetch the description, and report each redirect.
-
-        Raises `BadDescription`.
-        """
+        """Fetch the description, and report each redirect. Raises `BadDescription`."""
         self._client = client
         self._report = report
         self._allowed: tuple[str, str] | None = None

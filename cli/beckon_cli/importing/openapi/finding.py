@@ -8,8 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
-from beckon_cli.importing.candidates import Found, choose_things, matches_pattern
-from beckon_cli.importing.files import Source
+from beckon_cli.importing.candidates import Found, Source, choose_things, matches_pattern
 from beckon_cli.importing.openapi import openapi3, swagger2
 from beckon_cli.importing.openapi.documents import (
     BadDescription,
@@ -84,10 +83,7 @@ def _word_means(word: str, operation: Operation, name: str) -> bool:
 
 
 def _path_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a path glob as a regular expression.
-
-    `*` stays inside a segment, `**` does not.
-    """
+    """Return a path glob as a regular expression. `*` stays inside a segment, `**` does not."""
     parts = re.split(r"(\*\*|\*)", pattern.rstrip())
     return re.compile("".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts))
 

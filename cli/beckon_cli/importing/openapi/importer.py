@@ -19,7 +19,7 @@ from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Description, Operation, credential_for, to_slug
 from beckon_cli.importing.openapi.schemas import simplify_schema
 from beckon_cli.importing.openapi.words import describe_operation, says_nothing, split_words
-from beckon_contract.catalogue.options import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
+from beckon_contract.catalogue.annotations import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
 from beckon_contract.schema.keywords import Schema
 from beckon_contract.schema.parameters import SchemaError
 
@@ -133,10 +133,7 @@ class Imported:
 def import_operations(
     description: Description, options: OpenApiOptions, chosen: Sequence[bool] | None = None
 ) -> list[Imported | Skipped]:
-    """Return the results for the chosen operations, in their order.
-
-    By default all operations are chosen.
-    """
+    """Return the results for the chosen operations, in their order. By default all operations are chosen."""
     operations = description.operations
     names = name_operations(operations, options.prefix)
     return [

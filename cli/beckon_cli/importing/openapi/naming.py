@@ -19,7 +19,7 @@ _LISTS = re.compile(r"\s*(?:list|lists|search|searches)\b", re.IGNORECASE)
 _HASH = re.compile(r"[0-9a-f]{16,}|[0-9a-f]{8}-[0-9a-f]{4}-.*", re.IGNORECASE)
 _VERBS = {"post": "create", "put": "update", "patch": "update", "delete": "delete"}
 _VERBS_APART = {**_VERBS, "put": "replace"}
-# What generators write round a name that somebody chose: getPetUsingGET_1, PetsController_find.
+# What generators write round a name that a person chose: getPetUsingGET_1, PetsController_find.
 _USING = re.compile(r"_using_(?:get|head|post|put|patch|delete|options)(?:_\d+|\d+)?$")
 _FILLING = frozenset({"controller", "handler", "endpoint", "the", "a", "an"})
 # Last words of a path that say what to do rather than what is dealt with.
@@ -89,10 +89,7 @@ def _is_noise(word: str) -> bool:
 
 
 def _without_path(text: str, operation: Operation) -> str:
-    """Remove the suffix added by FastAPI to a function's name.
-
-    The suffix is the path and the method.
-    """
+    """Remove the suffix added by FastAPI to a function's name. The suffix is the path and the method."""
     path = "_".join(split_words(operation.path))
     tail = f"_{path}_{operation.method}"
     return text.removesuffix(tail) if path and text.endswith(tail) and text != tail else text

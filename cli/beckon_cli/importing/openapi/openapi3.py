@@ -99,10 +99,7 @@ _HINTS = {"oauth2": "an OAuth 2 access token", "openIdConnect": "an access token
 
 
 def read_operations(root: Node, base: str, choice: ServerChoice) -> Iterator[Operation]:
-    """Yield every operation in its order.
-
-    An operation that cannot be read has a `problem`.
-    """
+    """Yield every operation in its order. An operation that cannot be read has a `problem`."""
     general = read_servers(root.get("servers"), base, choice) or [absolute_url("/", base)]
     for path in root.get_raw("paths").value or {}:
         if path.startswith("x-"):

@@ -45,10 +45,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A security scheme of an API.
-
-    `kind` is bearer, basic, header, query or cookie, else unknown.
-    """
+    """A security scheme of an API. `kind` is bearer, basic, header, query or cookie, else unknown."""
 
     title: str
     kind: str

@@ -150,10 +150,7 @@ class Bundle:
         return self._add_members(schema, depth)
 
     def definitions(self) -> dict[str, Any]:
-        """Return all referenced schemas by name.
-
-        Each is as deep as the shallowest reference to it allows.
-        """
+        """Return all referenced schemas by name. Each is as deep as the shallowest reference to it allows."""
         found: dict[str, Any] = {}
         while self._pending:
             name = min(self._pending, key=lambda one: self._pending[one])
@@ -221,7 +218,7 @@ class Bundle:
         try:
             return follow_references(Node(entry, schema.resolver)).get_flag("readOnly")
         except BadDescription:
-            return False  # told where the property itself is read
+            return False  # reported where the property itself is read
 
     def _remove_invalid(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Remove invalid keywords, so one does not cost the operation.
@@ -248,10 +245,7 @@ class Bundle:
 
 
 def _is_among(value: Any, others: list[Any]) -> bool:
-    """Return True if a value is among others of its type.
-
-    So true is not 1.
-    """
+    """Return True if a value is among others of its type. So true is not 1."""
     return any(value == other and type(value) is type(other) for other in others)
 
 
@@ -278,10 +272,7 @@ def _is_accepted(keyword: str, value: Any) -> bool:
 
 
 def _loosest_schema(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the loosest schema with the same type.
-
-    Its description is included.
-    """
+    """Return the loosest schema with the same type. Its description is included."""
     kind = value.get("type")
     if kind is None and ("properties" in value or "allOf" in value):
         kind = "object"

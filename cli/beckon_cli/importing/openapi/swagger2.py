@@ -35,10 +35,7 @@ def host_and_schemes(root: Node, base: str) -> list[str]:
 
 
 def read_operations(root: Node, base: str, choice: ServerChoice) -> Iterator[Operation]:
-    """Yield every operation in its order.
-
-    An operation that cannot be read has a `problem`.
-    """
+    """Yield every operation in its order. An operation that cannot be read has a `problem`."""
     server = openapi3.choose_server(host_and_schemes(root, base), choice)
     for path in root.get_raw("paths").value or {}:
         if path.startswith("x-"):

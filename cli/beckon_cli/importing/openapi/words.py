@@ -39,10 +39,7 @@ def is_plural(word: str) -> bool:
 
 
 def to_singular(word: str) -> str:
-    """Return the singular of a noun.
-
-    It follows the rules of nearly all English nouns.
-    """
+    """Return the singular of a noun. It follows the rules of nearly all English nouns."""
     if word in _SINGULAR or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
     if word.endswith("ies"):

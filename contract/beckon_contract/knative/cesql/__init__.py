@@ -11,7 +11,6 @@ from beckon_contract.knative.cesql.expression import (
     ErrorKind,
     Evaluation,
     Expression,
-    parse,
 )
 
 __all__ = [
@@ -24,3 +23,12 @@ __all__ = [
     "Expression",
     "parse",
 ]
+
+
+def parse(expression: str) -> Expression:
+    """Parse an expression; raise `CesqlSyntaxError` for any other text."""
+    # Imported late: the parser takes 2 MB, and most filters have no expression.
+    from beckon_contract.knative.cesql.grammar import parse_tree  # noqa: PLC0415  # see above
+
+    node = parse_tree(expression)
+    return Expression(expression, node.evaluate, tuple(dict.fromkeys(node.warnings)))

@@ -54,10 +54,7 @@ class Function:
 
 
 def call(name: str, arguments: Sequence[Evaluator]) -> Evaluator:
-    """Call a function by its upper-case name.
-
-    One that does not exist is an error with the value false.
-    """
+    """Call a function by its upper-case name. One that does not exist is an error with the value false."""
     found = [function for function in _FUNCTIONS.get(name, ()) if function.takes(len(arguments))]
     if not found:
         message = f"there is no function {name} of {len(arguments)} arguments"

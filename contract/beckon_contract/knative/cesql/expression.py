@@ -134,10 +134,7 @@ class CesqlSyntaxError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The result of an expression for one event.
-
-    There is always a value, with the errors met on the way.
-    """
+    """The result of an expression for one event. There is always a value, with the errors met on the way."""
 
     value: Value
     errors: tuple[CesqlError, ...] = ()
@@ -162,12 +159,3 @@ class Expression:
         if isinstance(result, Failure):
             return Evaluation(result.value, (result.error,))
         return Evaluation(result)
-
-
-def parse(expression: str) -> Expression:
-    """Parse an expression; raise `CesqlSyntaxError` for any other text."""
-    # Imported late: the parser takes 2 MB, and most filters have no expression.
-    from beckon_contract.knative.cesql.grammar import parse_tree  # noqa: PLC0415  # see above
-
-    node = parse_tree(expression)
-    return Expression(expression, node.evaluate, tuple(dict.fromkeys(node.warnings)))

@@ -18,9 +18,9 @@ from typing import Any
 
 import aiohttp
 
+from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import OutgoingCall
-from beckon_agent.tool_calls.reply_keys import ReplyKeys
 from beckon_contract.resources.tools import Tool
 
 SHIM = "http://beckon-shim"

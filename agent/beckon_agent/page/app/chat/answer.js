@@ -1,16 +1,71 @@
-// One response of the API as it grows: what its events say, gathered into what is shown.
+// One response of the API as it grows: its events, gathered into the shown answer.
+
+/** @import { ProgressDocument, ResponseDocument, ResponseUsage } from "beckon-api" */
+/** @import { Item, ResponseEvent } from "beckon-streams" */
+
+/** @typedef {Extract<ResponseEvent, { output_index: number }>} ItemEvent */
+
+/**
+ * @typedef {object} ShownItem
+ * @property {string} id
+ * @property {Item} item
+ * @property {string} text
+ * @property {ProgressDocument} [report] the tool's last
+ * @property {number} [began] milliseconds, as measured here
+ * @property {number} [seconds] as measured here
+ */
+
+/** @typedef {Pick<ResponseDocument, "id" | "status" | "usage" | "created_at" | "completed_at">} ResponseFields */
+/** @typedef {Pick<ResponseDocument, "error" | "incomplete_details"> & { output: Item[] }} ResponseEnd */
+
+/**
+ * @typedef {object} Answer
+ * @property {string} id
+ * @property {ResponseDocument["status"]} status
+ * @property {ShownItem[]} items
+ * @property {ResponseUsage | null} usage
+ * @property {string} error the run's
+ * @property {string} reason why it was cut short
+ * @property {number} number that of the last event
+ * @property {Error | null} failure the request's
+ * @property {boolean} resuming
+ * @property {number} began
+ * @property {number | null} seconds
+ * @property {boolean} waits for a person
+ * @property {boolean} stopping
+ * @property {boolean} cancelled
+ * @property {string} refusal of a decision
+ * @property {Record<string, boolean>} decided by the ids of the requests
+ */
 
 const OVER = new Set(["completed", "incomplete", "failed", "cancelled"]);
 
-/** `number` is that of the last event; `failure` is an error of the request, `error` one of the run. */
+/** @returns {Answer} */
 export function newAnswer(id = "") {
     return {
-        id, status: "queued", items: [], usage: null, error: "", reason: "", number: -1, failure: null,
-        resuming: false, began: Date.now(), seconds: null,
+        id,
+        status: "queued",
+        items: [],
+        usage: null,
+        error: "",
+        reason: "",
+        number: -1,
+        failure: null,
+        resuming: false,
+        began: Date.now(),
+        seconds: null,
+        waits: false,
+        stopping: false,
+        cancelled: false,
+        refusal: "",
+        decided: {},
     };
 }
 
-/** The answer that a stored response is. */
+/**
+ * The answer that a stored response is.
+ * @param {ResponseFields & ResponseEnd} response
+ */
 export function answerOf(response) {
     const answer = newAnswer(response.id);
     settle(answer, response);
@@ -18,71 +73,106 @@ export function answerOf(response) {
     return answer;
 }
 
+/** @param {Answer} answer */
 export function isOver(answer) {
     return OVER.has(answer.status);
 }
 
-/** The questions that a response ends with: calls that a person has to allow. */
+/**
+ * The questions that a response ends with: calls that a person has to allow.
+ * @param {Answer} answer
+ */
 export function approvalsOf(answer) {
-    return answer.items.filter((shown) => shown.type === "mcp_approval_request");
+    return answer.items.filter((shown) => shown.item.type === "mcp_approval_request");
 }
 
-/** What the model said, without what its tools did. */
+/**
+ * Whether the answer ends with a question that a person has to decide.
+ * @param {Answer} answer
+ */
+export function needsDecision(answer) {
+    return answer.status === "completed" && approvalsOf(answer).length > 0;
+}
+
+/**
+ * The text of the model, without its tool calls.
+ * @param {Answer} answer
+ */
 export function textOf(answer) {
-    return answer.items.filter((shown) => shown.type === "message").map((shown) => shown.text).join("\n\n");
+    return answer.items
+        .filter((shown) => shown.item.type === "message")
+        .map((shown) => shown.text)
+        .join("\n\n");
 }
 
-/** Takes one event of the stream. */
+/**
+ * Takes one event of the stream.
+ *
+ * @param {Answer} answer
+ * @param {ResponseEvent} event
+ */
 export function apply(answer, event) {
     if (typeof event.sequence_number === "number") answer.number = event.sequence_number;
     answer.resuming = false;
-    READERS[event.type]?.(answer, event);
+    switch (event.type) {
+        case "response.created":
+        case "response.queued":
+        case "response.in_progress":
+            answer.id = event.response.id;
+            answer.status = event.response.status;
+            break;
+        case "response.completed":
+        case "response.incomplete":
+        case "response.failed":
+            settle(answer, event.response);
+            answer.seconds = (Date.now() - answer.began) / 1000;
+            break;
+        case "response.output_item.added":
+            answer.status = "in_progress";
+            answer.items[event.output_index] = shownOf(event.item);
+            break;
+        case "error":
+            answer.error = event.message;
+            break;
+        default:
+            if ("output_index" in event) changeItem(answer.items, event);
+    }
 }
 
-const READERS = {
-    "response.created": progress,
-    "response.queued": progress,
-    "response.in_progress": progress,
-    "response.completed": finish,
-    "response.incomplete": finish,
-    "response.failed": finish,
-    "response.output_item.added": (answer, { output_index: index, item }) => {
-        answer.status = "in_progress";
-        answer.items[index] = shownOf(item);
-    },
-    "response.output_item.done": (answer, { output_index: index, item }) => {
-        const before = answer.items[index];
-        answer.items[index] = { ...shownOf(item), began: before?.began, seconds: since(before) };
-    },
-    "response.output_text.delta": grow,
-    "response.reasoning_text.delta": grow,
-    "response.mcp_call_arguments.done": (answer, event) => {
-        const shown = answer.items[event.output_index];
-        if (shown) answer.items[event.output_index] = { ...shown, item: { ...shown.item, arguments: event.arguments } };
-    },
-    "beckon:mcp_call.progress": (answer, { output_index: index, progress, total, message }) => {
-        const shown = answer.items[index];
-        if (shown) answer.items[index] = { ...shown, report: { progress, total, message } };
-    },
-    error: (answer, event) => { answer.error = event.message; },
-};
-
-function progress(answer, { response }) {
-    answer.id = response.id;
-    answer.status = response.status;
+/**
+ * Takes an event of an item that was added before.
+ *
+ * @param {ShownItem[]} items
+ * @param {ItemEvent} event
+ */
+function changeItem(items, event) {
+    const shown = items[event.output_index];
+    if (event.type === "response.output_item.done") {
+        items[event.output_index] = { ...shownOf(event.item), began: shown?.began, seconds: since(shown) };
+    }
+    if (!shown) return;
+    switch (event.type) {
+        case "response.output_text.delta":
+        case "response.reasoning_text.delta":
+            items[event.output_index] = { ...shown, text: shown.text + event.delta };
+            break;
+        case "response.mcp_call_arguments.done":
+            if (shown.item.type === "mcp_call")
+                items[event.output_index] = { ...shown, item: { ...shown.item, arguments: event.arguments } };
+            break;
+        case "beckon:mcp_call.progress": {
+            const { progress, total, message } = event;
+            items[event.output_index] = { ...shown, report: { progress, total, message } };
+            break;
+        }
+    }
 }
 
-function grow(answer, { output_index: index, delta }) {
-    const shown = answer.items[index];
-    if (shown) answer.items[index] = { ...shown, text: shown.text + delta };
-}
-
-function finish(answer, { response }) {
-    settle(answer, response);
-    answer.seconds = (Date.now() - answer.began) / 1000;
-}
-
-/** The response at its end is the truth: what was begun and dropped again is not in it. */
+/**
+ * The response at its end replaces what was streamed: an answer that was dropped is not in it.
+ * @param {Answer} answer
+ * @param {ResponseFields & ResponseEnd} response
+ */
 function settle(answer, response) {
     const before = new Map(answer.items.filter(Boolean).map((shown) => [shown.id, shown]));
     answer.id = response.id;
@@ -96,11 +186,17 @@ function settle(answer, response) {
     });
 }
 
+/**
+ * @param {Item} item
+ * @returns {ShownItem}
+ */
 function shownOf(item) {
-    const text = (item.content ?? []).map((part) => part.text ?? "").join("");
-    return { id: item.id, type: item.type, item, text, began: Date.now(), seconds: undefined };
+    const parts = "content" in item ? item.content : [];
+    const text = parts.map((part) => part.text ?? "").join("");
+    return { id: item.id, item, text, began: Date.now(), seconds: undefined };
 }
 
+/** @param {ShownItem | undefined} shown */
 function since(shown) {
     return shown?.began ? (Date.now() - shown.began) / 1000 : undefined;
 }

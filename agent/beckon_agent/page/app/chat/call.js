@@ -1,14 +1,19 @@
-// A call of a tool as a card in the flow: what was asked, how far it is, and what came back.
+// A call of a tool as a card in the flow: its arguments, its progress and its reply.
 import { useState } from "preact/hooks";
 import { html } from "../html.js";
-import { Data, Members, isShowy } from "../parts/data.js";
+import { Data, isShowy, Members } from "../parts/data.js";
 import { Icon } from "../parts/icons.js";
 import { Json, parsed } from "../parts/json.js";
 import { Progress } from "../parts/progress.js";
+import { isObject } from "../parts/rows.js";
 import { duration } from "../parts/times.js";
 import { href } from "../route.js";
 
+/** @import { McpCallItem, RunCall } from "beckon-api" */
+/** @import { ShownItem } from "./answer.js" */
+
 const SHOWN = 90;
+/** @type {Record<string, { name: string, tone: string }>} */
 const STATES = {
     in_progress: { name: "Running", tone: "busy" },
     completed: { name: "Done", tone: "good" },
@@ -16,12 +21,15 @@ const STATES = {
     incomplete: { name: "Cut short", tone: "warn" },
 };
 
+/** @param {{ shown: ShownItem & { item: McpCallItem }, run: string }} props */
 export function CallCard({ shown, run }) {
     const { item, seconds, report } = shown;
-    const denied = item.error?.content?.reason === "denied";
-    const state = denied ? { name: "Denied", tone: "warn" } : STATES[item.status] ?? STATES.in_progress;
-    const [chosen, choose] = useState(null);
-    const open = chosen ?? ((item.status === "failed" && !denied) || (item.status === "completed" && isShowy(item.output)));
+    const denied = detailsOf(item.error).reason === "denied";
+    const state = denied ? { name: "Denied", tone: "warn" } : (STATES[item.status] ?? STATES.in_progress);
+    const [chosen, choose] = useState(/** @type {boolean | null} */ (null));
+    const open =
+        chosen ??
+        ((item.status === "failed" && !denied) || (item.status === "completed" && isShowy(item.output)));
     const words = argumentsInWords(item.arguments);
     return html`<section class=${`call call-${state.tone}`} aria-label=${`Call of ${item.name}`}>
         <button class="call-head" type="button" aria-expanded=${open} onClick=${() => choose(!open)}>
@@ -35,25 +43,30 @@ export function CallCard({ shown, run }) {
             <span class=${`turning ${open ? "turned" : ""}`}><${Icon} name="down" size="16" /></span>
         </button>
         ${report && state.tone === "busy" && html`<${Progress} report=${report} label=${`Progress of ${item.name}`} />`}
-        ${open && html`<div class="call-body">
+        ${
+            open &&
+            html`<div class="call-body">
             ${words && html`<h3 class="call-part">Arguments</h3><${Members} value=${parsed(item.arguments)} label=${`Arguments of ${item.name}`} />`}
             ${originInWords(item["beckon:origin"]) && html`<p class="hint">${originInWords(item["beckon:origin"])}</p>`}
             <${Outcome} item=${item} />
             ${run && html`<p class="call-link"><a href=${href("runs", run)}>Events of this run</a></p>`}
-        </div>`}
+        </div>`
+        }
     </section>`;
 }
 
+/** @param {{ item: McpCallItem }} props */
 function Outcome({ item }) {
-    if (item.status === "failed") return html`<h3 class="call-part">Error</h3><${Failure} error=${item.error} />`;
+    if (item.status === "failed")
+        return html`<h3 class="call-part">Error</h3><${Failure} error=${item.error} />`;
     if (item.status !== "completed") return null;
     return html`<h3 class="call-part">Reply</h3><${Data} value=${item.output} label=${`Reply of ${item.name}`} />`;
 }
 
+/** @param {{ error: McpCallItem["error"] }} props */
 function Failure({ error }) {
-    const said = error?.content ?? error;
-    if (typeof said?.message !== "string") return html`<${Json} value=${said} label="Error" />`;
-    const { message, reason, ...rest } = said;
+    const { message, reason, ...rest } = detailsOf(error);
+    if (typeof message !== "string") return html`<${Json} value=${error?.content ?? error} label="Error" />`;
     return html`<div class="failure">
         <p>${message}</p>
         ${reason && html`<span class="badge badge-bad">${reason}</span>`}
@@ -61,15 +74,32 @@ function Failure({ error }) {
     </div>`;
 }
 
-/** The origin of a call that was read from text; nothing for a call of the API, the usual case. */
-export function originInWords(origin) {
-    if (origin === "recovered") return "Recovered: the model wrote this call into its answer instead of the API's tool calls.";
-    return origin === "dialect" ? "Read from the model's text, in the dialect that it speaks." : null;
+/**
+ * Returns the members of an error's content.
+ *
+ * @param {McpCallItem["error"]} error
+ * @returns {Record<string, unknown>}
+ */
+function detailsOf(error) {
+    return isObject(error?.content) ? error.content : {};
 }
 
+/**
+ * The origin of a call that was read from text; nothing for a call of the API, the usual case.
+ * @param {RunCall["origin"] | undefined} origin
+ */
+export function originInWords(origin) {
+    if (origin === "recovered")
+        return "Recovered: the model wrote this call into its answer instead of the API's tool calls.";
+    return origin === "dialect" ? "Read from the model's text, in its dialect." : null;
+}
+
+/** @param {string} text */
 export function argumentsInWords(text) {
     const value = parsed(text || "{}");
     if (typeof value !== "object" || value === null) return String(value);
-    const words = Object.entries(value).map(([name, one]) => `${name}: ${typeof one === "string" ? one : JSON.stringify(one)}`).join(" · ");
+    const words = Object.entries(value)
+        .map(([name, one]) => `${name}: ${typeof one === "string" ? one : JSON.stringify(one)}`)
+        .join(" · ");
     return words.length > SHOWN ? `${words.slice(0, SHOWN)}…` : words;
 }

@@ -1,60 +1,82 @@
-// One conversation: its turns, and how each of them comes about. Nothing here draws.
+// One conversation: its turns, and the requests that make them. Nothing here draws.
 import { signal } from "@preact/signals";
 import { agent } from "../agents.js";
-import { ApiError, events, get, post } from "../api.js";
-import { announce } from "../live.js";
+import { ApiError, events, get, post, statusOf, toError } from "../api.js";
+import { announceText } from "../live.js";
 import { go, href, route } from "../route.js";
 import { caller } from "../session.js";
-import { answerOf, apply, approvalsOf, isOver, newAnswer } from "./answer.js";
+import { apply, approvalsOf, isOver, needsDecision, newAnswer } from "./answer.js";
 import { shownContent } from "./attachments.js";
-import { branch, close, entitle, open, refresh, runsOf, said } from "./conversations.js";
+import { branch, close, open, refresh, setTitle } from "./conversations.js";
+import { callsOf, enrich, readTurns } from "./history.js";
+
+/** @import { Answer, ShownItem } from "./answer.js" */
+/** @import { Content } from "./attachments.js" */
+/** @import { Turn } from "./history.js" */
+/** @import { ResponseEvent } from "beckon-streams" */
 
 const TRIES = 8;
 const FIRST_PAUSE = 250; // milliseconds; doubles with every try
-const PROGRESS = "beckon:mcp_call.progress"; // what tools report while they work: told to who asks for it
-const HELD = 5000; // milliseconds after which a stream that ends was a good one: proxies cut what is long
+const PROGRESS = "beckon:mcp_call.progress"; // reports of working tools, which a request has to include
+const LONG_STREAM = 5000; // milliseconds after which a stream that ends was a good one: proxies end long streams
 
+/** @type {Map<string, Thread>} */
 const threads = new Map();
+/** @type {Thread | null} */
 let fresh = null;
 
-/** The thread of a conversation, or the one that has no conversation yet; it lives on while another is shown. */
+/**
+ * The thread of a conversation, or the one that has no conversation yet; it lives on while another is shown.
+ * @param {string} id
+ */
 export function threadOf(id) {
-    if (!id) return (fresh ??= new Thread(""));
-    if (!threads.has(id)) threads.set(id, new Thread(id));
-    return threads.get(id);
+    if (!id) {
+        fresh ??= new Thread("");
+        return fresh;
+    }
+    const thread = threads.get(id) ?? new Thread(id);
+    threads.set(id, thread);
+    return thread;
 }
 
-// Whoever signs in next must not see what is here.
+// The next user must not see these threads.
 caller.subscribe(() => {
     for (const thread of [...threads.values(), fresh]) thread?.leave();
     threads.clear();
     fresh = null;
 });
 
-class Thread {
+export class Thread {
+    /** @param {string} id */
     constructor(id) {
         this.id = id;
+        /** @type {Turn[]} */
         this.turns = [];
         this.loading = Boolean(id);
+        /** @type {Error | null} */
         this.failure = null;
         this.more = false;
         this.changed = signal(0);
         this.leaving = new AbortController();
+        /** @type {AbortController | null} */
+        this.resting = null;
+        /** @type {number | null} */
+        this.frame = null;
         if (id) this.load();
     }
 
     /** Whether an answer is on its way; one that waits for a person is not. */
     get busy() {
         const answer = this.turns.at(-1)?.answers.at(-1);
-        return Boolean(answer) && !answer.waits && !isOver(answer) && !answer.failure;
+        return answer !== undefined && !answer.waits && !isOver(answer) && !answer.failure;
     }
 
-    /** What a component reads that shows anything of a thread: it is drawn again whenever the thread changes. */
+    /** A component that calls this is drawn again whenever the thread changes. */
     watch() {
         return this.changed.value;
     }
 
-    /** Redraws at the next frame, however often it is said before. */
+    /** Redraws at the next frame, however often it is called before. */
     touch() {
         this.frame ??= requestAnimationFrame(() => {
             this.frame = null;
@@ -71,54 +93,82 @@ class Thread {
         this.failure = null;
         this.touch();
         try {
-            const { runs, more } = await runsOf(this.id);
+            const { turns, more } = await readTurns(this.id);
+            this.turns = turns;
             this.more = more;
-            const turns = runs.length ? await Promise.all(runs.map(readTurn)) : await plainTurns(this.id);
-            this.turns = turns.filter((turn, index) => turn && !wasAskedAgain(turn, turns[index + 1]));
             for (const turn of this.turns) this.goOn(turn);
         } catch (error) {
-            this.failure = error;
+            this.failure = toError(error);
         }
         this.loading = false;
         this.touch();
     }
 
-    /** Asks something; `content` is as the API takes it. */
+    /**
+     * Asks something; `content` is as the API takes it.
+     * @param {Content} content
+     */
     async send(content) {
         const answer = newAnswer();
-        const turn = { key: crypto.randomUUID(), run: "", question: content, answers: [answer], at: Date.now() / 1000 };
+        const turn = {
+            key: crypto.randomUUID(),
+            run: "",
+            question: content,
+            answers: [answer],
+            at: Date.now() / 1000,
+        };
         this.turns.push(turn);
         this.touch();
         try {
             if (!this.id) await this.begin(content);
-            const asked = {
-                model: agent.value, input: [{ type: "message", role: "user", content }],
-                conversation: this.id, stream: true, background: true, include: [PROGRESS],
+            const request = {
+                model: agent.value,
+                input: [{ type: "message", role: "user", content }],
+                conversation: this.id,
+                stream: true,
+                background: true,
+                include: [PROGRESS],
             };
-            await this.follow(turn, answer, events("POST", "v1/responses", asked, { signal: this.leaving.signal }));
+            await this.follow(
+                turn,
+                answer,
+                events("POST", "v1/responses", request, { signal: this.leaving.signal }),
+            );
         } catch (error) {
-            answer.failure = error;
+            answer.failure = toError(error);
         }
         this.touch();
         refresh();
     }
 
-    /** Asks the question of a turn again, or another one in its place; what came after it falls away. */
-    async again(turn, content = turn.question) {
+    /**
+     * Sends the question of a turn again, or another one in its place; later turns are removed.
+     * @param {Turn} turn
+     * @param {Content} [content]
+     */
+    async repeatTurn(turn, content = turn.question) {
         const place = this.turns.indexOf(turn);
         const last = turn.answers.at(-1);
         // A run that did not come to its end has left nothing in the conversation.
-        const leftNothing = place === this.turns.length - 1 && (!turn.run || ["failed", "cancelled"].includes(last.status));
+        const leftNothing =
+            place === this.turns.length - 1 &&
+            (!turn.run || last?.status === "failed" || last?.status === "cancelled");
         try {
             if (!leftNothing) {
                 const before = this.turns.slice(0, place);
-                const id = await branch(before.map((one) => one.run), turn.run);
-                await close(this.id).catch(() => {}); // its runs stay, to be seen under Runs
-                if (shownContent(content).text) entitle(id, shownContent((before[0] ?? { question: content }).question).text);
+                const id = await branch(
+                    before.map((one) => one.run),
+                    turn.run,
+                );
+                await close(this.id).catch(() => {
+                    // The old conversation stays in the list.
+                });
+                if (shownContent(content).text)
+                    setTitle(id, shownContent((before[0] ?? { question: content }).question).text);
                 this.move(id);
             }
         } catch (error) {
-            last.failure = error;
+            if (last) last.failure = toError(error);
             this.touch();
             return;
         }
@@ -126,52 +176,67 @@ class Thread {
         await this.send(content);
     }
 
-    /** Stops what is under way; what the tools have done stays done. */
+    /** Stops the answer in progress; completed tool calls are not undone. */
     async stop() {
         const turn = this.turns.at(-1);
         const answer = turn?.answers.at(-1);
-        if (!answer || isOver(answer)) return;
+        if (!turn || !answer || isOver(answer)) return;
         answer.stopping = true;
         this.touch();
         if (turn.run) await this.cancel(turn, answer);
     }
 
+    /**
+     * @param {Turn} turn
+     * @param {Answer} answer
+     */
     async cancel(turn, answer) {
         try {
             await post(`v1/responses/${turn.run}/cancel`);
         } catch (error) {
-            if (!isOver(answer)) answer.failure = error;
+            if (!isOver(answer)) answer.failure = toError(error);
         }
         this.touch();
     }
 
-    /** Says yes or no to a call; the run goes on once all questions of its response are answered. */
-    async decide(turn, answer, request, approve) {
-        answer.decided = { ...answer.decided, [request.id]: approve };
+    /**
+     * Says yes or no to a call; the run goes on once all questions of its response are answered.
+     * @param {Turn} turn
+     * @param {Answer} answer
+     * @param {string} id
+     * @param {boolean} approve
+     */
+    async decide(turn, answer, id, approve) {
+        answer.decided = { ...answer.decided, [id]: approve };
         this.touch();
-        const asked = approvalsOf(answer);
-        if (!asked.every((one) => one.id in answer.decided)) return;
-        const input = asked.map((one) => ({
-            type: "mcp_approval_response", approval_request_id: one.id, approve: answer.decided[one.id],
+        const requests = approvalsOf(answer);
+        if (!requests.every((one) => one.id in answer.decided)) return;
+        const input = requests.map((one) => ({
+            type: "mcp_approval_response",
+            approval_request_id: one.id,
+            approve: answer.decided[one.id],
         }));
         try {
             await post("v1/responses", { input, background: true });
-            turn.answers.at(-1).waits = false;
+            const next = turn.answers.at(-1);
+            if (next) next.waits = false;
         } catch (error) {
-            // Somebody may have decided elsewhere: what follows is told all the same.
-            if (error.status !== 409) answer.decided = {};
-            answer.refusal = error.message;
+            // The decision may have been made elsewhere: the next answer is followed all the same.
+            if (statusOf(error) !== 409) answer.decided = {};
+            answer.refusal = toError(error).message;
         }
         this.touch();
     }
 
+    /** @param {Content} content */
     async begin(content) {
         const id = await open();
-        entitle(id, shownContent(content).text || "With a file");
+        setTitle(id, shownContent(content).text || "With a file");
         if (fresh === this) fresh = null;
         this.move(id);
     }
 
+    /** @param {string} id */
     move(id) {
         const before = this.id;
         threads.delete(before);
@@ -179,26 +244,38 @@ class Thread {
         this.id = id;
         const { view, parts } = route.value;
         // The address follows the thread, where it is the one that is shown.
-        if (view === "chat" && (parts[0] ?? "") === before) go(href("chat", id), { replace: Boolean(before) });
+        if (view === "chat" && (parts[0] ?? "") === before)
+            go(href("chat", id), { replace: Boolean(before) });
     }
 
-    /** Follows a turn that was read while it was under way. */
+    /**
+     * Follows a turn that was read while it was in progress.
+     * @param {Turn} turn
+     */
     async goOn(turn) {
         const answer = turn.answers.at(-1);
-        if (!turn.run || (isOver(answer) && !isAsking(answer))) return;
-        if (isOver(answer)) await this.await(turn, answer);
+        if (!answer || !turn.run || (isOver(answer) && !needsDecision(answer))) return;
+        if (isOver(answer)) await this.await(turn);
         else await this.follow(turn, answer, this.events(answer));
         this.touch();
     }
 
+    /** @param {Answer} answer */
     events(answer) {
         const params = { stream: true, starting_after: answer.number, "include[]": PROGRESS };
         this.resting = new AbortController();
-        const signal = AbortSignal.any([this.leaving.signal, this.resting.signal]);
-        return events("GET", `v1/responses/${answer.id}`, undefined, { params, signal });
+        return events("GET", `v1/responses/${answer.id}`, undefined, {
+            params,
+            signal: AbortSignal.any([this.leaving.signal, this.resting.signal]),
+        });
     }
 
-    /** Reads a stream to the end of its response, joining it again as often as it breaks. */
+    /**
+     * Reads a stream to the end of its response, and opens it again when it breaks.
+     * @param {Turn} turn
+     * @param {Answer} answer
+     * @param {AsyncIterable<ResponseEvent>} opened
+     */
     async follow(turn, answer, opened) {
         let stream = opened;
         for (let tries = 0; tries < TRIES; tries += 1) {
@@ -211,7 +288,7 @@ class Thread {
             } catch (error) {
                 if (this.leaving.signal.aborted || this.resting?.signal.aborted) return;
                 if (!answer.id || !isPassing(error)) {
-                    answer.failure = error;
+                    answer.failure = toError(error);
                     return;
                 }
             }
@@ -219,7 +296,7 @@ class Thread {
                 await this.ended(turn, answer);
                 return;
             }
-            if (Date.now() - begun > HELD) tries = 0;
+            if (Date.now() - begun > LONG_STREAM) tries = 0;
             answer.resuming = tries > 0;
             this.touch();
             await new Promise((resolve) => setTimeout(resolve, FIRST_PAUSE * 2 ** tries));
@@ -228,6 +305,11 @@ class Thread {
         answer.failure = new ApiError(0, "The connection broke, and the agent does not answer any more.");
     }
 
+    /**
+     * @param {Turn} turn
+     * @param {Answer} answer
+     * @param {ResponseEvent} event
+     */
     take(turn, answer, event) {
         const before = answer.items.length;
         apply(answer, event);
@@ -238,29 +320,40 @@ class Thread {
             answer.cancelled = true;
             this.cancel(turn, answer);
         }
-        if (answer.items.length > before) tell(answer.items.at(-1));
+        const added = answer.items.length > before ? answer.items.at(-1) : undefined;
+        if (added) announceItem(added);
         this.touch();
     }
 
+    /**
+     * @param {Turn} turn
+     * @param {Answer} answer
+     */
     async ended(turn, answer) {
-        if (isAsking(answer)) {
+        if (needsDecision(answer)) {
             this.touch();
-            await this.await(turn, answer);
+            await this.await(turn);
         } else {
-            announce(ENDINGS[answer.status] ?? "");
+            announceText(ENDINGS[answer.status] ?? "");
             this.measure(turn);
         }
     }
 
-    /** Asks how long the calls took: what was seen here is when their events came. */
+    /**
+     * Asks how long the calls took: what was seen here is when their events came.
+     * @param {Turn} turn
+     */
     async measure(turn) {
         const run = await get(`runs/${turn.run}`).catch(() => null);
         if (run) enrich(turn.answers, callsOf(run));
         this.touch();
     }
 
-    /** Waits for what follows the decisions, whoever makes them, here or elsewhere. */
-    async await(turn, answer) {
+    /**
+     * Waits for the answer after the decisions, which are made here or elsewhere.
+     * @param {Turn} turn
+     */
+    async await(turn) {
         const next = newAnswer(`${turn.run}_${turn.answers.length + 1}`);
         next.waits = true;
         turn.answers.push(next);
@@ -268,24 +361,25 @@ class Thread {
         await this.follow(turn, next, this.events(next));
     }
 
-    /** Lets go of the stream of a run that waits for a person, as nobody looks: a browser has few connections. */
+    /** Closes the stream of a run that waits for a person, while the thread is not shown: a browser has few connections. */
     rest() {
         if (this.turns.at(-1)?.answers.at(-1)?.waits) this.resting?.abort();
     }
 
-    /** Somebody looks again. */
+    /** Opens that stream again, when the thread is shown. */
     wake() {
         const turn = this.turns.at(-1);
         const answer = turn?.answers.at(-1);
-        if (!answer?.waits || !this.resting?.signal.aborted) return;
+        if (!turn || !answer?.waits || !this.resting?.signal.aborted) return;
         this.resting = null;
         this.follow(turn, answer, this.events(answer)).then(() => this.touch());
     }
 }
 
-// What follows a decision is announced before anybody has decided.
+// The first events after a decision come before the decision.
 const BEGINNINGS = new Set(["response.created", "response.queued", "response.in_progress"]);
 
+/** @type {Partial<Record<Answer["status"], string>>} */
 const ENDINGS = {
     completed: "The answer is complete.",
     incomplete: "The answer was cut short.",
@@ -293,82 +387,19 @@ const ENDINGS = {
     cancelled: "Stopped.",
 };
 
-function tell(shown) {
-    const name = shown.item.name;
-    if (shown.type === "mcp_call") announce(`Calling ${name}.`);
-    if (shown.type === "mcp_approval_request") announce(`${name} wants your approval.`);
+/** @param {ShownItem} shown */
+function announceItem(shown) {
+    const { item } = shown;
+    if (item.type === "mcp_call") announceText(`Calling ${item.name}.`);
+    if (item.type === "mcp_approval_request") announceText(`${item.name} needs your approval.`);
 }
 
-/** Whether a stream is worth joining again: nothing answered, or a server that has no time. */
+/**
+ * True if a stream is worth opening again: without an answer, or from a busy server.
+ * @param {unknown} error
+ */
 function isPassing(error) {
-    return error instanceof ApiError ? error.status === 0 || error.status === 429 || error.status >= 500 : true;
-}
-
-function isAsking(answer) {
-    return answer.status === "completed" && approvalsOf(answer).length > 0;
-}
-
-async function readTurn(run) {
-    try {
-        const [first, input, found] = await Promise.all([
-            get(`v1/responses/${run}`),
-            get(`v1/responses/${run}/input_items`, { params: { order: "desc", limit: 1 } }),
-            get(`runs/${run}`),
-        ]);
-        const calls = callsOf(found);
-        const answers = [answerOf(first)];
-        while (isAsking(answers.at(-1))) {
-            const next = await get(`v1/responses/${run}_${answers.length + 1}`).catch(() => null);
-            if (next === null) break;
-            answers.push(answerOf(next));
-        }
-        enrich(answers, calls);
-        const last = answers.at(-1);
-        if (!isOver(last)) {
-            const waits = calls.some((call) => call.approval && call.approval.decision === null);
-            answers[answers.length - 1] = { ...newAnswer(last.id), status: last.status, waits };
-        }
-        return { key: run, run, question: input.data[0]?.content ?? "", answers, at: first.created_at };
-    } catch (error) {
-        if (error.status === 404) return null; // it was deleted
-        throw error;
-    }
-}
-
-function callsOf(run) {
-    return run.steps.flatMap((step) => step.calls);
-}
-
-/** Adds what the run knows and the response does not: how long each call took, and who was allowed to make it. */
-function enrich(answers, calls) {
-    const left = [...calls];
-    for (const answer of answers) {
-        for (const [index, shown] of answer.items.entries()) {
-            const place = shown.type === "mcp_call" ? left.findIndex((call) => call.name === shown.item.name) : -1;
-            if (place >= 0) answer.items[index] = { ...shown, seconds: left.splice(place, 1)[0].seconds ?? undefined };
-            const decision = calls.find((call) => call.approval?.id === shown.id)?.approval.decision;
-            if (decision) answer.decided = { ...answer.decided, [shown.id]: decision === "approved" };
-        }
-    }
-}
-
-/** The turns of a conversation that holds what somebody put into it, and no run of its own. */
-async function plainTurns(id) {
-    const turns = [];
-    for (const item of await said(`v1/conversations/${id}/items`)) {
-        if (item.type === "message" && item.role === "user") {
-            turns.push({ key: item.id, run: "", question: item.content, answers: [], at: null });
-        } else if (turns.length) {
-            const answers = turns.at(-1).answers;
-            const output = [...(answers[0]?.items.map((shown) => shown.item) ?? []), item];
-            answers[0] = answerOf({ id: "", status: "completed", output, usage: null });
-        }
-    }
-    return turns;
-}
-
-function wasAskedAgain(turn, next) {
-    const status = turn.answers.at(-1)?.status;
-    const same = next && JSON.stringify(shownContent(next.question)) === JSON.stringify(shownContent(turn.question));
-    return Boolean(same) && (status === "failed" || status === "cancelled");
+    return error instanceof ApiError
+        ? error.status === 0 || error.status === 429 || error.status >= 500
+        : true;
 }

@@ -2,6 +2,7 @@
 import { html } from "../html.js";
 import { CopyButton } from "./copy.js";
 
+/** @param {{ text: string, language?: string }} props */
 export function CodeBlock({ text, language }) {
     const name = (language ?? "").split(/\s/)[0];
     return html`<figure class="code">

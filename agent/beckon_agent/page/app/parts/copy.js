@@ -1,11 +1,12 @@
 // A button that copies a text, and says so.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
-import { announce } from "../live.js";
+import { announceText } from "../live.js";
 import { Icon } from "./icons.js";
 
 const SHOWN = 1600; // milliseconds
 
+/** @param {{ text: string, label?: string }} props */
 export function CopyButton({ text, label = "Copy" }) {
     const [state, setState] = useState("");
     useEffect(() => {
@@ -17,10 +18,10 @@ export function CopyButton({ text, label = "Copy" }) {
         try {
             await navigator.clipboard.writeText(text);
             setState("check");
-            announce("Copied.");
+            announceText("Copied.");
         } catch {
             setState("close");
-            announce("The browser did not allow to copy.");
+            announceText("The browser did not allow to copy.");
         }
     };
     return html`<button class="icon-button small" type="button" title=${label} aria-label=${label} onClick=${copy}>

@@ -1,6 +1,7 @@
-// Line drawings on a grid of 24, in the colour of the text around them; what they mean is said beside them.
+// Line drawings on a grid of 24, in the colour of the text around them; the text beside them has the meaning.
 import { html } from "../html.js";
 
+/** @type {Record<string, string>} */
 const DRAWN = {
     arrow: "M12 19V5m-6 6 6-6 6 6",
     attach: "M20 11.5 12 19.4a5 5 0 0 1-7.1-7l8.4-8.3a3.3 3.3 0 0 1 4.7 4.7l-8.3 8.2a1.6 1.6 0 0 1-2.4-2.3l7.4-7.3",
@@ -29,13 +30,17 @@ const DRAWN = {
     warning: "M12 4 3 20h18zM12 10v5m0 2.5v.1",
 };
 
+/** @param {{ name: string, size?: number | string }} props */
 export function Icon({ name, size = 20 }) {
     return html`<svg class="icon" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
         <path d=${DRAWN[name]} />
     </svg>`;
 }
 
-/** The mark of the project: a light that is answered. */
+/**
+ * The mark of the project: a light that is answered.
+ * @param {{ size?: number | string }} props
+ */
 export function Mark({ size = 26 }) {
     return html`<svg class="mark" width=${size} height=${size} viewBox="0 0 24 24" aria-hidden="true" focusable="false">
         <path d="M5 19a14 14 0 0 1 14-14M9 19a10 10 0 0 1 10-10" />

@@ -1,9 +1,11 @@
 // Markdown that a model wrote: drawn block by block, so that a growing text is not drawn anew, and cleaned.
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
-import { memo } from "./memo.js";
 import { html } from "../html.js";
 import { CodeBlock } from "./code.js";
+import { memo } from "./memo.js";
+
+/** @import { Token } from "marked" */
 
 const marked = new Marked({ gfm: true, breaks: true });
 marked.use({
@@ -21,7 +23,19 @@ marked.use({
 
 const CLEAN = {
     USE_PROFILES: { html: true },
-    FORBID_TAGS: ["audio", "button", "dialog", "form", "input", "picture", "select", "source", "style", "textarea", "video"],
+    FORBID_TAGS: [
+        "audio",
+        "button",
+        "dialog",
+        "form",
+        "input",
+        "picture",
+        "select",
+        "source",
+        "style",
+        "textarea",
+        "video",
+    ],
     FORBID_ATTR: ["class", "id", "name", "style", "srcset"],
     ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|data:image\/)/i,
     ADD_URI_SAFE_ATTR: ["align", "start"], // of columns and lists: else these, too, would have to be addresses
@@ -29,8 +43,9 @@ const CLEAN = {
 };
 
 DOMPurify.addHook("uponSanitizeElement", (node, { tagName }) => {
-    // A picture from elsewhere would tell that place what is in its address: it becomes a link to it.
-    const source = tagName === "img" ? node.getAttribute("src") ?? "" : "data:image/";
+    // Loading a picture from elsewhere sends its address there, with all that is in it: it becomes a link.
+    if (tagName !== "img" || !(node instanceof Element)) return;
+    const source = node.getAttribute("src") ?? "";
     if (source.startsWith("data:image/")) return;
     const link = document.createElement("a");
     link.setAttribute("href", source);
@@ -45,16 +60,24 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
     node.setAttribute("rel", "noopener noreferrer nofollow");
 });
 
-export const Markdown = memo(({ text }) => html`<div class="markdown">
+export const Markdown = memo(
+    /** @param {{ text: string }} props */
+    ({ text }) => html`<div class="markdown">
     ${marked.lexer(text).map((token, index) => html`<${Block} key=${index} raw=${token.raw} token=${token} />`)}
-</div>`, (before, after) => before.text === after.text);
+</div>`,
+    (before, after) => before.text === after.text,
+);
 
-const Block = memo(({ token }) => {
-    if (token.type === "space") return null;
-    if (token.type === "code") return html`<${CodeBlock} text=${token.text} language=${token.lang} />`;
-    const clean = DOMPurify.sanitize(marked.parser([token]), CLEAN);
-    const scrolls = token.type === "table";
-    return html`<div class=${scrolls ? "block scrolls" : "block"} tabindex=${scrolls ? 0 : undefined}
+const Block = memo(
+    /** @param {{ raw: string, token: Token }} props */
+    ({ token }) => {
+        if (token.type === "space") return null;
+        if (token.type === "code") return html`<${CodeBlock} text=${token.text} language=${token.lang} />`;
+        const clean = DOMPurify.sanitize(marked.parser([token]), CLEAN);
+        const scrolls = token.type === "table";
+        return html`<div class=${scrolls ? "block scrolls" : "block"} tabindex=${scrolls ? 0 : undefined}
         role=${scrolls ? "region" : undefined} aria-label=${scrolls ? "Table" : undefined}
         dangerouslySetInnerHTML=${{ __html: clean }} />`;
-}, (before, after) => before.raw === after.raw);
+    },
+    (before, after) => before.raw === after.raw,
+);

@@ -1,8 +1,13 @@
-// What went wrong or is missing, in words, with what to do about it.
+// Notices of errors and of missing things, each with its cure.
 import { html } from "../html.js";
 import { Icon } from "./icons.js";
 
-/** `tone` is "bad", "warn" or "plain"; the children are what can be done. */
+/** @import { ComponentChildren } from "preact" */
+
+/**
+ * `tone` is "bad", "warn" or "plain"; the children are what can be done.
+ * @param {{ tone?: "bad" | "warn" | "plain", title?: string, text?: string, children?: ComponentChildren }} props
+ */
 export function Notice({ tone = "bad", title, text, children }) {
     return html`<div class=${`notice notice-${tone}`} role=${tone === "bad" ? "alert" : "note"}>
         <${Icon} name="warning" size="18" />
@@ -14,6 +19,7 @@ export function Notice({ tone = "bad", title, text, children }) {
     </div>`;
 }
 
+/** @param {{ icon?: string, title: string, text?: string, children?: ComponentChildren }} props */
 export function Empty({ icon, title, text, children }) {
     return html`<div class="empty">
         ${icon && html`<${Icon} name=${icon} size="28" />`}
@@ -23,6 +29,7 @@ export function Empty({ icon, title, text, children }) {
     </div>`;
 }
 
+/** @param {{ text?: string }} props */
 export function Busy({ text = "Loading …" }) {
     return html`<p class="busy" role="status"><span class="dots" aria-hidden="true"><i /><i /><i /></span>${text}</p>`;
 }

@@ -1,12 +1,17 @@
-// The runs of whoever is here, the newest first; what is under way is looked at again and again.
+// The runs of the user, the newest first; the list is refreshed while it is shown.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { agents } from "../agents.js";
-import { get } from "../api.js";
-import { html } from "../html.js";
+import { get, toError } from "../api.js";
+import { html, onValue } from "../html.js";
 import { Busy, Empty, Notice } from "../parts/notice.js";
 import { ago, duration } from "../parts/times.js";
 import { href } from "../route.js";
 import { isOver, questionOf, stateOfRun } from "./states.js";
+
+/** @import { RunListItem } from "beckon-api" */
+
+/** @typedef {{ status: string, agent: string }} Wanted */
+/** @typedef {{ runs: RunListItem[] | null, more: boolean, problem: string }} Found */
 
 const PAGE = 30;
 const PAUSE = 3000; // milliseconds between two looks
@@ -23,37 +28,45 @@ export function RunList() {
     const [wanted, setWanted] = useState({ status: "", agent: "" });
     const { runs, more, problem, loadMore } = useRuns(wanted);
     return html`<div class="page runs">
-        <header class="view-head"><h1>Runs</h1><p>Every question, and all that was done to answer it.</p></header>
+        <header class="view-head"><h1>Runs</h1><p>Every question, with all steps to its answer.</p></header>
         <${Filters} wanted=${wanted} onWanted=${setWanted} />
         ${problem && html`<${Notice} tone="warn" text=${problem} />`}
         ${runs === null && !problem && html`<${Busy} />`}
         ${runs?.length === 0 && html`<${Nothing} wanted=${wanted} />`}
-        ${runs?.length > 0 && html`<ul class="run-list">${runs.map((run) => html`<${Row} key=${run.id} run=${run} />`)}</ul>`}
+        ${runs !== null && runs.length > 0 && html`<ul class="run-list">${runs.map((run) => html`<${Row} key=${run.id} run=${run} />`)}</ul>`}
         ${more && html`<button class="button" type="button" onClick=${loadMore}>Show more</button>`}
     </div>`;
 }
 
+/** @param {{ wanted: Wanted }} props */
 function Nothing({ wanted }) {
-    if (wanted.status || wanted.agent) return html`<${Empty} icon="runs" title="No run is like that" />`;
-    return html`<${Empty} icon="runs" title="No runs yet" text="Ask something in the chat, or with beckon ask: what happens then can be seen here.">
+    if (wanted.status || wanted.agent) return html`<${Empty} icon="runs" title="No run matches" />`;
+    return html`<${Empty} icon="runs" title="No runs yet" text="Ask something in the chat, or with beckon ask, and its run appears here.">
         <a class="button" href=${href("chat")}>Ask something</a>
     <//>`;
 }
 
+/** @param {{ wanted: Wanted, onWanted: (wanted: Wanted) => void }} props */
 function Filters({ wanted, onWanted }) {
     const names = (agents.value ?? []).map((one) => one.id);
     return html`<div class="filters">
         <div class="switch" role="group" aria-label="Which runs">
-            ${STATUSES.map(([status, name]) => html`
-                <button key=${status} type="button" aria-pressed=${wanted.status === status} onClick=${() => onWanted({ ...wanted, status })}>${name}</button>`)}
+            ${STATUSES.map(
+                ([status, name]) => html`
+                <button key=${status} type="button" aria-pressed=${wanted.status === status} onClick=${() => onWanted({ ...wanted, status })}>${name}</button>`,
+            )}
         </div>
-        ${names.length > 1 && html`<select class="input" aria-label="Agent" value=${wanted.agent}
-            onChange=${(event) => onWanted({ ...wanted, agent: event.target.value })}>
+        ${
+            names.length > 1 &&
+            html`<select class="input" aria-label="Agent" value=${wanted.agent}
+            onChange=${onValue((name) => onWanted({ ...wanted, agent: name }))}>
             <option value="">All agents</option>${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
-        </select>`}
+        </select>`
+        }
     </div>`;
 }
 
+/** @param {{ run: RunListItem }} props */
 function Row({ run }) {
     const state = stateOfRun(run);
     const seconds = (run.ended_at ?? Date.now() / 1000) - run.created_at;
@@ -62,7 +75,7 @@ function Row({ run }) {
         <a href=${href("runs", run.id)}>${questionOf(run)}</a>
         <span class="run-badge"><span class=${`badge badge-${state.tone}`}>
             ${!isOver(run) && run.status !== "suspended" && html`<span class="dots" aria-hidden="true"><i /><i /><i /></span>`}
-            ${run.approvals_waiting > 0 ? "Waits for you" : state.name}</span></span>
+            ${run.approvals_waiting > 0 ? "Waiting for you" : state.name}</span></span>
         <span class="run-tools">
             ${run.tools.slice(0, SHOWN_TOOLS).map((tool) => html`<span key=${tool.name} class="tool-chip">${tool.name}${tool.calls > 1 && html` <small>×${tool.calls}</small>`}</span>`)}
             ${run.tools.length > SHOWN_TOOLS && html`<span class="hint">and ${run.tools.length - SHOWN_TOOLS} more</span>`}
@@ -77,19 +90,29 @@ function Row({ run }) {
     </li>`;
 }
 
+/** @param {Wanted} wanted */
 function useRuns(wanted) {
-    const [state, setState] = useState({ runs: null, more: false, problem: "" });
+    const [state, setState] = useState(/** @type {Found} */ ({ runs: null, more: false, problem: "" }));
     const now = useRef(state);
     now.current = state;
+    /** @param {AbortSignal} signal */
     const load = async (signal) => {
         const known = now.current.runs?.length ?? 0;
         try {
-            const page = await get("runs", { signal, params: { ...wanted, limit: Math.min(Math.max(PAGE, known), 100) } });
+            const page = await get("runs", {
+                signal,
+                params: { ...wanted, limit: Math.min(Math.max(PAGE, known), 100) },
+            });
             const fresh = new Set(page.data.map((run) => run.id));
-            const rest = known > 100 ? now.current.runs.slice(100).filter((run) => !fresh.has(run.id)) : [];
-            setState({ runs: [...page.data, ...rest], more: rest.length ? now.current.more : page.has_more, problem: "" });
+            const beyond = known > 100 ? (now.current.runs ?? []).slice(100) : [];
+            const rest = beyond.filter((run) => !fresh.has(run.id));
+            setState({
+                runs: [...page.data, ...rest],
+                more: rest.length ? now.current.more : page.has_more,
+                problem: "",
+            });
         } catch (error) {
-            if (!signal.aborted) setState({ ...now.current, problem: error.message });
+            if (!signal.aborted) setState({ ...now.current, problem: toError(error).message });
         }
     };
     useEffect(() => {
@@ -97,15 +120,21 @@ function useRuns(wanted) {
         now.current = { runs: null, more: false, problem: "" };
         setState(now.current);
         load(looking.signal);
-        const timer = setInterval(() => { if (!document.hidden) load(looking.signal); }, PAUSE);
-        return () => { looking.abort(); clearInterval(timer); };
+        const timer = setInterval(() => {
+            if (!document.hidden) load(looking.signal);
+        }, PAUSE);
+        return () => {
+            looking.abort();
+            clearInterval(timer);
+        };
     }, [wanted.status, wanted.agent]);
     const loadMore = async () => {
+        const last = now.current.runs?.at(-1)?.id;
         try {
-            const page = await get("runs", { params: { ...wanted, limit: PAGE, after: now.current.runs.at(-1).id } });
-            setState({ runs: [...now.current.runs, ...page.data], more: page.has_more, problem: "" });
+            const page = await get("runs", { params: { ...wanted, limit: PAGE, after: last } });
+            setState({ runs: [...(now.current.runs ?? []), ...page.data], more: page.has_more, problem: "" });
         } catch (error) {
-            setState({ ...now.current, problem: error.message });
+            setState({ ...now.current, problem: toError(error).message });
         }
     };
     return { ...state, loadMore };

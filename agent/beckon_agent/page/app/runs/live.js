@@ -1,17 +1,26 @@
-// A run as it is now: asked for again whenever its stream tells of a step, until it is over.
+// A run as it is now: loaded again at each event of its stream, until it is over.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { events, get } from "../api.js";
-import { announce } from "../live.js";
+import { events, get, statusOf, toError } from "../api.js";
+import { announceText } from "../live.js";
 import { isOver, stateOfRun } from "./states.js";
 
-const AGAIN = 2000; // milliseconds until a stream that broke is joined again
+/** @import { RefObject } from "preact" */
+/** @import { RunDocument } from "beckon-api" */
+
+/** @typedef {RefObject<(signal?: AbortSignal) => Promise<RunDocument | null>>} Load */
+
+const RETRY_PAUSE = 2000; // milliseconds until a stream that broke is opened again
 const TICK = 200; // how often what is going on grows
 
-/** Returns { run, saying, now, problem, reload }; `saying` is what the model says at this moment. */
+/**
+ * Returns { run, saying, now, problem, reload }; `saying` is what the model says at this moment.
+ * @param {string} id
+ */
 export function useRun(id) {
-    const [run, setRun] = useState(null);
-    const [problem, setProblem] = useState(null);
+    const [run, setRun] = useState(/** @type {RunDocument | null} */ (null));
+    const [problem, setProblem] = useState(/** @type {Error | null} */ (null));
     const [saying, setSaying] = useState("");
+    /** @type {Load} */
     const load = useRef(async () => null);
     load.current = async (signal) => {
         try {
@@ -20,7 +29,7 @@ export function useRun(id) {
             setProblem(null);
             return found;
         } catch (error) {
-            if (!signal?.aborted) setProblem(error);
+            if (!signal?.aborted) setProblem(toError(error));
             return null;
         }
     };
@@ -34,6 +43,12 @@ export function useRun(id) {
     return { run, saying, now, problem, reload: () => load.current() };
 }
 
+/**
+ * @param {string} id
+ * @param {AbortSignal} signal
+ * @param {Load} load
+ * @param {(text: string) => void} setSaying
+ */
 async function follow(id, signal, load, setSaying) {
     const first = await load.current(signal);
     if (first === null || isOver(first)) return;
@@ -42,37 +57,46 @@ async function follow(id, signal, load, setSaying) {
             const last = await listen(id, signal, load, setSaying);
             if (last) {
                 const run = await load.current(signal);
-                if (run) announce(`The run is over: ${stateOfRun(run).name}.`);
+                if (run) announceText(`The run is over: ${stateOfRun(run).name}.`);
                 return;
             }
         } catch (error) {
-            if (signal.aborted || error.status === 404) return;
+            if (signal.aborted || statusOf(error) === 404) return;
         }
-        await new Promise((resolve) => { setTimeout(resolve, AGAIN); });
+        await new Promise((resolve) => {
+            setTimeout(resolve, RETRY_PAUSE);
+        });
         await load.current(signal);
     }
 }
 
-/** Follows the stream; returns whether it came to the end of the run. */
+/**
+ * Follows the stream; returns whether it came to the end of the run.
+ * @param {string} id
+ * @param {AbortSignal} signal
+ * @param {Load} load
+ * @param {(text: string) => void} setSaying
+ */
 async function listen(id, signal, load, setSaying) {
-    let said = "";
-    for await (const told of events("GET", `runs/${encodeURIComponent(id)}/events`, undefined, { signal })) {
-        if (told.type === "text") {
-            said += told.text;
-            setSaying(said);
+    let text = "";
+    for await (const event of events("GET", `runs/${encodeURIComponent(id)}/events`, undefined, { signal })) {
+        if (event.type === "text") {
+            text += event.text;
+            setSaying(text);
             continue;
         }
-        if (told.type === "reasoning") continue;
-        if (told.type === "turn" || told.type === "dropped") {
-            said = "";
+        if (event.type === "reasoning") continue;
+        if (event.type === "turn" || event.type === "dropped") {
+            text = "";
             setSaying("");
         }
-        if (told.type === "ended") return true;
+        if (event.type === "ended") return true;
         await load.current(signal);
     }
     return false;
 }
 
+/** @param {boolean} ticks */
 function useNow(ticks) {
     const [now, setNow] = useState(Date.now() / 1000);
     useEffect(() => {

@@ -1,8 +1,8 @@
-// One run: what was asked, what became of it, its time line, its events, and the way to play it again.
+// One run: its question, its outcome, its time line, its events, and its replay.
 import { useEffect, useState } from "preact/hooks";
-import { post } from "../api.js";
+import { post, statusOf, toError } from "../api.js";
 import { html } from "../html.js";
-import { announce } from "../live.js";
+import { announceText } from "../live.js";
 import { Icon } from "../parts/icons.js";
 import { Busy, Empty, Notice } from "../parts/notice.js";
 import { ago, duration } from "../parts/times.js";
@@ -13,12 +13,16 @@ import { RunEvents } from "./raw.js";
 import { Replay } from "./replay.js";
 import { endingOf, isOver, questionOf, stateOfRun } from "./states.js";
 
+/** @import { RunDocument } from "beckon-api" */
+
+/** @param {{ id: string }} props */
 export function RunPage({ id }) {
     const { run, saying, now, problem, reload } = useRun(id);
-    if (problem?.status === 404) {
+    if (problem && statusOf(problem) === 404) {
         return html`<div class="page"><${Back} /><${Empty} icon="runs" title="There is no such run" text=${problem.message} /></div>`;
     }
-    if (!run) return html`<div class="page"><${Back} />${problem ? html`<${Notice} text=${problem.message} />` : html`<${Busy} />`}</div>`;
+    if (!run)
+        return html`<div class="page"><${Back} />${problem ? html`<${Notice} text=${problem.message} />` : html`<${Busy} />`}</div>`;
     return html`<div class="page run">
         <${Back} />
         <${Head} run=${run} now=${now} onStopped=${reload} />
@@ -33,6 +37,7 @@ function Back() {
     return html`<a class="back" href=${href("runs")}><${Icon} name="back" size="16" />All runs</a>`;
 }
 
+/** @param {{ run: RunDocument, now: number, onStopped: () => void }} props */
 function Head({ run, now, onStopped }) {
     const state = stateOfRun(run);
     const seconds = (run.ended_at ?? now) - run.created_at;
@@ -46,7 +51,7 @@ function Head({ run, now, onStopped }) {
         </p>
         <div class="run-sum"><dl class="run-facts">
             <div><dt>${isOver(run) ? "Took" : "So far"}</dt><dd>${duration(seconds)}</dd></div>
-            <div><dt>Model asked</dt><dd>${run.steps.length}×</dd></div>
+            <div><dt>Model requests</dt><dd>${run.steps.length}×</dd></div>
             <div><dt>Calls</dt><dd>${calls.length}${failed > 0 && html` <small>${failed} failed</small>`}</dd></div>
             <div><dt>Tokens</dt><dd>${run.usage ? run.usage.total_tokens.toLocaleString("en") : "–"}</dd></div>
             ${run.takeovers > 0 && html`<div><dt>Taken over</dt><dd>${run.takeovers}×</dd></div>`}
@@ -58,27 +63,32 @@ function Head({ run, now, onStopped }) {
     </header>`;
 }
 
+/** @param {{ run: RunDocument, onStopped: () => void }} props */
 function Stop({ run, onStopped }) {
     const [problem, setProblem] = useState("");
     const stop = async () => {
         try {
             await post(`v1/responses/${run.id}/cancel`);
-            announce("The run is stopped.");
+            announceText("The run is stopped.");
             onStopped();
         } catch (error) {
-            setProblem(error.message);
+            setProblem(toError(error).message);
         }
     };
     return html`<button class="button button-small" type="button" onClick=${stop}><${Icon} name="stop" size="16" />Stop</button>
         ${problem && html`<${Notice} text=${problem} />`}`;
 }
 
+/** @param {{ run: RunDocument, now: number, saying: string, reload: () => void }} props */
 function Body({ run, now, saying, reload }) {
-    const waiting = !isOver(run) && run.steps.flatMap((step) => step.calls).find((call) => call.state === "approval");
+    const calls = isOver(run) ? [] : run.steps.flatMap((step) => step.calls);
+    const waiting = calls.find((call) => call.state === "approval");
     const [open, setOpen] = useState("");
     const [raw, setRaw] = useState(false);
-    // Whoever is asked for a word finds the question open.
-    useEffect(() => { if (waiting) setOpen(waiting.event_id); }, [waiting && waiting.event_id]);
+    // A call that waits for approval is open from the start.
+    useEffect(() => {
+        if (waiting) setOpen(waiting.event_id);
+    }, [waiting?.event_id]);
     const stamp = run.steps.map((step) => step.calls.map((call) => call.state).join()).join();
     return html`
         <section class="card line-card" aria-labelledby="line-title">
@@ -87,13 +97,17 @@ function Body({ run, now, saying, reload }) {
                 <${Legend} run=${run} />
                 <button class="button button-small" type="button" aria-pressed=${raw} onClick=${() => setRaw(!raw)}>Raw events</button>
             </div>
-            ${raw ? html`<${RunEvents} run=${run.id} stamp=${stamp} />`
-                : html`<${Picture} run=${run} now=${now} saying=${saying} open=${open} onOpen=${setOpen} onDecided=${reload} />`}
+            ${
+                raw
+                    ? html`<${RunEvents} run=${run.id} stamp=${stamp} />`
+                    : html`<${Picture} run=${run} now=${now} saying=${saying} open=${open} onOpen=${setOpen} onDecided=${reload} />`
+            }
         </section>
         ${isOver(run) && html`<${Replay} run=${run} />`}
     `;
 }
 
+/** @param {{ run: RunDocument }} props */
 function Legend({ run }) {
     const calls = run.steps.flatMap((step) => step.calls);
     const shown = [
@@ -101,8 +115,8 @@ function Legend({ run }) {
         ["good", "call", calls.some((call) => !call.failed && call.sent_at !== null)],
         ["bad", "failed call", calls.some((call) => call.failed)],
         ["waiting", "waiting", calls.some((call) => call.approval || call.state === "accepted")],
-        ["lost", "sent, and its sender lost", calls.some((call) => call.attempts > 1)],
-        ["delivered", "delivered more than once", calls.some((call) => call.deliveries > 1)],
+        ["lost", "sent by an agent that stopped", calls.some((call) => call.attempts > 1)],
+        ["delivered", "delivered more than once", calls.some((call) => (call.deliveries ?? 0) > 1)],
         ["taken", "taken over by another process", run.takeovers > 0],
     ];
     return html`<ul class="legend" aria-hidden="true">

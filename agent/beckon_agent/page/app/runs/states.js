@@ -1,5 +1,10 @@
-// What became of runs and calls, in a word and a tone.
+// The states of runs and calls, each as a word and a tone.
 
+/** @import { RunCall, RunDocument, RunListItem } from "beckon-api" */
+
+/** @typedef {{ name: string, tone: "good" | "bad" | "warn" | "busy" | "plain" }} State */
+
+/** @type {Record<string, State>} */
 const RUNS = {
     queued: { name: "Queued", tone: "busy" },
     running: { name: "Running", tone: "busy" },
@@ -10,17 +15,25 @@ const RUNS = {
     cancelled: { name: "Stopped", tone: "plain" },
 };
 
+/** @type {Record<string, State>} */
 const CALLS = {
     open: { name: "About to be sent", tone: "busy" },
     approval: { name: "Waiting for you", tone: "warn" },
-    sent: { name: "Under way", tone: "busy" },
+    sent: { name: "In progress", tone: "busy" },
     accepted: { name: "Answers later", tone: "busy" },
-    client: { name: "The client's to make", tone: "plain" },
+    client: { name: "For the client", tone: "plain" },
 };
 
 // What had no end when its run was over.
-const LEFT = { open: "Never sent", approval: "Nobody decided", sent: "No answer came", accepted: "No answer came" };
+/** @type {Record<string, string>} */
+const LEFT = {
+    open: "Never sent",
+    approval: "No decision",
+    sent: "No answer came",
+    accepted: "No answer came",
+};
 
+/** @type {Record<string, string>} */
 const REASONS = {
     undeliverable: "Dead letter",
     timeout: "No answer in time",
@@ -30,31 +43,49 @@ const REASONS = {
     outcome_unknown: "Outcome unknown",
 };
 
+/** @type {Record<string, string>} */
 const ENDINGS = {
     length: "the answer reached its token limit",
-    step_limit: "the model was asked as often as one run may ask it",
-    time_limit: "the run took as long as it may take",
-    token_limit: "the run used as many tokens as it may use",
+    step_limit: "the run reached its step limit",
+    time_limit: "the run reached its time limit",
+    token_limit: "the run reached its token limit",
     content_filter: "the provider filtered the answer",
     incomplete: "the model's server ended its answer in the middle",
     client_call: "a call was handed to the client",
 };
 
+/** @param {Pick<RunDocument, "ended_at">} run */
 export const isOver = (run) => run.ended_at !== null;
 
+/**
+ * @param {Pick<RunDocument, "status">} run
+ * @returns {State}
+ */
 export const stateOfRun = (run) => RUNS[run.status] ?? { name: run.status, tone: "plain" };
 
+/**
+ * @param {RunCall} call
+ * @param {Pick<RunDocument, "ended_at">} run
+ * @returns {State}
+ */
 export function stateOfCall(call, run) {
     if (isOver(run) && call.state in LEFT) return { name: LEFT[call.state], tone: "plain" };
     if (call.state !== "done") return CALLS[call.state] ?? { name: call.state, tone: "plain" };
     if (!call.failed) return { name: "Done", tone: "good" };
-    return { name: REASONS[call.reason] ?? "Failed", tone: call.reason === "denied" ? "warn" : "bad" };
+    return {
+        name: REASONS[String(call.reason)] ?? "Failed",
+        tone: call.reason === "denied" ? "warn" : "bad",
+    };
 }
 
-/** What was asked, without the text files that came with it. */
+/**
+ * The question, without its text files.
+ * @param {Pick<RunDocument | RunListItem, "question">} run
+ */
 export function questionOf({ question }) {
     if (!question) return "A run without a question";
-    return question.replace(/\s*<file name=[^]*/, "") || "With a file";
+    return question.replace(/\s*<file name=.*/s, "") || "With a file";
 }
 
-export const endingOf = (run) => ENDINGS[run.ending] ?? "";
+/** @param {Pick<RunDocument, "ending">} run */
+export const endingOf = (run) => ENDINGS[run.ending ?? ""] ?? "";

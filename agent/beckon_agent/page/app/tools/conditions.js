@@ -1,25 +1,31 @@
-// The conditions of an EventType, each with its reason and what to do about it; and what surprises beside them.
+// The conditions of an EventType, each with its reason and its cure; and the findings.
 import { html } from "../html.js";
 import { Icon } from "../parts/icons.js";
 
+/** @import { Condition, Finding } from "beckon-api" */
+
+/** @type {Record<Condition["status"], { icon: string, tone: string, name: string }>} */
 const STATES = {
     True: { icon: "check", tone: "good", name: "yes" },
     False: { icon: "close", tone: "bad", name: "no" },
     Unknown: { icon: "question", tone: "plain", name: "not known" },
 };
+/** @type {Record<string, string>} */
 const MEANS = {
-    Declared: "The EventType says enough to be called",
+    Declared: "The EventType has all that a call needs",
     Routed: "A call reaches the service",
-    Answerable: "Replies find their way back",
+    Answerable: "Replies come back",
     Available: "A call gets through now",
+    RepliesArrive: "A probe of its Broker came back",
     Answering: "Its calls are answered",
-    DeadLettered: "A call that cannot be delivered is told at once",
+    DeadLettered: "A call that cannot be delivered fails at once",
     Ready: "Models are offered it",
 };
 
 // What is missing here takes no tool away.
-export const WARNINGS = new Set(["Available", "Answering", "DeadLettered"]);
+export const WARNINGS = new Set(["Available", "RepliesArrive", "Answering", "DeadLettered"]);
 
+/** @param {{ conditions: Condition[] }} props */
 export function Conditions({ conditions }) {
     return html`<ul class="conditions">${conditions.map((one) => {
         const state = STATES[one.status] ?? STATES.Unknown;
@@ -34,13 +40,16 @@ export function Conditions({ conditions }) {
     })}</ul>`;
 }
 
+/** @param {{ findings: Finding[] }} props */
 export function Findings({ findings }) {
     if (findings.length === 0) return null;
     return html`<section class="card part" aria-labelledby="findings-title">
-        <h2 id="findings-title">Worth a look</h2>
-        <ul class="findings">${findings.map((one) => html`<li key=${one.kind + one.name + one.field + one.message}>
+        <h2 id="findings-title">Findings</h2>
+        <ul class="findings">${findings.map(
+            (one) => html`<li key=${one.kind + one.name + one.field + one.message}>
             <span class=${`badge badge-${one.severity === "error" ? "bad" : "warn"}`}>${one.severity}</span>
             <span><strong>${one.kind} ${one.name}</strong>${one.field && html` <code>${one.field}</code>`}: ${one.message}</span>
-        </li>`)}</ul>
+        </li>`,
+        )}</ul>
     </section>`;
 }

@@ -1,0 +1,119 @@
+"""The deliveries that this process has pulled from JetStream, and those that it has settled lately.
+
+After an outage longer than the lease, the server hands out again what this process still holds, and what it
+was asked to remove right before it ended. Both are known here, so that neither is carried out twice.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.errors import APIError
+
+from beckon_broker.log import QueuedDelivery
+from beckon_contract.kubernetes_objects import Key
+
+logger = logging.getLogger(__name__)
+
+ID_HEADER = "Nats-Msg-Id"
+_REMEMBERED = 4_000  # settled deliveries
+
+Store = Callable[[QueuedDelivery], Awaitable[None]]
+
+
+class PulledDelivery:
+    """A delivery that this process has pulled. `store` puts one into the log anew; it raises `NatsError`."""
+
+    def __init__(self, queued: QueuedDelivery, message: Msg, holdings: "Holdings", store: Store) -> None:
+        self.queued = queued
+        self.message = message
+        self.id = message_id(message)
+        self.lost_before = message.metadata.num_delivered > 1
+        self._holdings = holdings
+        self._store = store
+
+    async def settle(self) -> None:
+        """Remove the delivery from its stream. Without a connection, it is removed when it comes again."""
+        self._holdings.remove(self, is_settled=True)
+        await acknowledge(self.message)
+
+    async def release(self, attempts: int, *, begun: bool) -> None:
+        """Store the delivery anew, with its attempts, and remove the old message."""
+        try:
+            await self._store(replace(self.queued, attempts=attempts, begun=begun))
+        except (NatsError, TimeoutError) as error:
+            logger.warning("event %s waits for its lease: %s", self.queued.envelope.event.id, reason(error))
+            self._holdings.remove(self, is_settled=False)
+        else:
+            await self.settle()
+
+
+class Holdings:
+    """The deliveries that this process holds. `make_room` is called for each that it holds no longer."""
+
+    def __init__(self, make_room: Callable[[], None]) -> None:
+        self._make_room = make_room
+        self._held: dict[str, PulledDelivery] = {}
+        self._held_of: Counter[Key] = Counter()
+        self._settled: dict[str, None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, held: PulledDelivery) -> int:
+        """Hold a delivery, and return how many of its Trigger are held now."""
+        self._held[held.id] = held
+        self._held_of[held.queued.trigger] += 1
+        return self._held_of[held.queued.trigger]
+
+    def remove(self, held: PulledDelivery, *, is_settled: bool) -> None:
+        """Hold a delivery no longer. One that is settled is not carried out again."""
+        if self._held.pop(held.id, None) is not None:
+            self._held_of[held.queued.trigger] -= 1
+        if is_settled:
+            self._settled[held.id] = None
+            if len(self._settled) > _REMEMBERED:
+                del self._settled[next(iter(self._settled))]
+        self._make_room()
+
+    def recognise(self, message: Msg) -> bool:
+        """Return True if a delivery is held or settled; one that is settled is removed again."""
+        held = self._held.get(found := message_id(message))
+        if held is not None:
+            held.message = message
+        elif found in self._settled:
+            task = asyncio.create_task(acknowledge(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        else:
+            return False
+        return True
+
+    async def renew(self) -> None:
+        """Renew the leases of all deliveries that are held; raises `NatsError`."""
+        for held in list(self._held.values()):
+            await held.message.in_progress()
+
+
+def message_id(message: Msg) -> str:
+    """Return the id under which a delivery is stored. A server that lost its store never gives it again."""
+    return (message.headers or {}).get(ID_HEADER) or message.reply
+
+
+async def acknowledge(message: Msg) -> None:
+    """Acknowledge to the server that a delivery is over, if there is a connection."""
+    with contextlib.suppress(NatsError):
+        await message.ack()
+
+
+def reason(error: BaseException) -> str:
+    """Return an error of the client or the server in words."""
+    if isinstance(error, APIError):
+        return str(error.description or error)
+    return str(error) or type(error).__name__

@@ -1,0 +1,103 @@
+"""The inbox of the shim's replica that waits for a reply: the reply goes straight there, before any Trigger.
+
+The token of a reply names the replica, and the broker cannot verify it. So it posts to the addresses of one
+host alone, those of the shim's headless Service: a token chooses among them, and the shim verifies it.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import urlsplit
+
+from beckon_broker.envelope import Envelope
+from beckon_broker.sender import NoAnswer, Post
+from beckon_contract.cloudevents.events import to_binary
+from beckon_contract.correlation import pod_replica
+
+logger = logging.getLogger(__name__)
+
+_TIMEOUT = 10.0  # the shim answers a stored run's reply when its agent has it, or the late reply sink
+_AWAY_SECONDS = 5.0
+_FRESH_SECONDS = 5.0
+_NEW_SECONDS = 1.0
+
+
+Resolve = Callable[[str], Awaitable[frozenset[str]]]
+
+
+def check_inbox(url: str) -> str:
+    """Return the URL of inboxes, checked. Raises `ValueError`."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname or not parts.port:
+        raise ValueError("it is no URL like http://beckon-shim-inbox.beckon.svc.cluster.local:8083/replies")
+    return url
+
+
+async def resolve_host(host: str) -> frozenset[str]:
+    """Return the IP addresses of a host. Raises `OSError`."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return frozenset(str(sockaddr[0]) for *_, sockaddr in found)
+
+
+class Inboxes:
+    """Hands replies over to the replicas of the shim.
+
+    `url` is the inbox of any replica: the addresses of its host are those of the replicas. `subscriber` is
+    where the Triggers of the shim deliver replies, and `attribute` the one with the token. A replica that
+    cannot be reached is left alone for some seconds.
+    """
+
+    def __init__(
+        self, post: Post, url: str, subscriber: str, attribute: str, resolve: Resolve = resolve_host
+    ) -> None:
+        parts = urlsplit(url)
+        self._post = post
+        self._resolve = resolve
+        self._host, self._port, self._path = parts.hostname or "", parts.port or 80, parts.path
+        self._subscriber = subscriber
+        self._attribute = attribute
+        self._addresses: Mapping[str, str] = {}
+        self._resolved = float("-inf")
+        self._looking_up = asyncio.Lock()
+        self._away: dict[str, float] = {}
+
+    async def hand_over(self, reply: Envelope) -> str:
+        """Hand a reply over to its replica; return the subscriber that need not get it any more, else ""."""
+        token = reply.event.extensions.get(self._attribute)
+        address = await self._find(token.partition(".")[0]) if isinstance(token, str) else None
+        if address is None or self._away.get(address, 0.0) > time.monotonic():
+            return ""
+        headers, body = to_binary(reply.event)
+        headers += [("kn-namespace", reply.broker.namespace), *reply.headers]
+        host = f"[{address}]" if ":" in address else address
+        try:
+            answer = await self._post(f"http://{host}:{self._port}{self._path}", headers, body, _TIMEOUT)
+        except NoAnswer as error:
+            self._away[address] = time.monotonic() + _AWAY_SECONDS
+            logger.info("the reply %s goes by its Trigger: %s", reply.event.id, error)
+            return ""
+        return self._subscriber if 200 <= answer.status < 300 else ""
+
+    async def _find(self, replica: str) -> str | None:
+        """Return the address of a replica. One that is not named by its address is the only one."""
+        # A reply that comes during a look-up waits for it: one old address would count as the only one.
+        async with self._looking_up:
+            age = time.monotonic() - self._resolved
+            if age > _FRESH_SECONDS or (age > _NEW_SECONDS and replica not in self._addresses):
+                await self._look_up()
+        if len(self._addresses) == 1:
+            return next(iter(self._addresses.values()))
+        return self._addresses.get(replica)
+
+    async def _look_up(self) -> None:
+        self._resolved = time.monotonic()
+        try:
+            addresses = await self._resolve(self._host)
+        except OSError as error:
+            logger.info("no inbox of the shim is known, replies go by Triggers: %s: %s", self._host, error)
+            addresses = frozenset()
+        self._addresses = {pod_replica(address): address for address in addresses}
+        self._away = {address: until for address, until in self._away.items() if address in addresses}

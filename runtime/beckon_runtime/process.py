@@ -1,0 +1,59 @@
+"""A service's process: its listening sockets, its stop by a signal, and its refusal to start."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+
+_BACKLOG = 4096
+_USAGE = 2
+
+
+class CannotListen(Exception):
+    """A port is not available; the message names address, reason and cure."""
+
+
+def listen(host: str, port: int, cure: str = "set BECKON_PORT to another port") -> socket.socket:
+    """Return a listening socket, for one address of the host. Raises `CannotListen` with the cure."""
+    try:
+        # asyncio switches off Nagle's algorithm only where the protocol is named.
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except BaseException:
+            listener.close()
+            raise
+    except (OSError, OverflowError) as error:
+        # Of an address that cannot be resolved, the number is no error of the system.
+        number = None if isinstance(error, socket.gaierror) else getattr(error, "errno", None)
+        reason = os.strerror(number) if number else getattr(error, "strerror", None) or str(error)
+        raise CannotListen(f"cannot listen on {host}:{port}: {reason}; {cure}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def base_url(listener: socket.socket, host: str) -> str:
+    """Return the URL of a listening socket on this machine."""
+    port = listener.getsockname()[1]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def on_stop_signal(stop: Callable[[], object]) -> None:
+    """Call `stop` in the running loop on SIGTERM and SIGINT."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+
+
+def refuse_start(service: str, reason: str) -> int:
+    """Write the reason to standard error, on one line; return the exit status 2."""
+    sys.stderr.write(f"{service}: {reason}\n")
+    return _USAGE
