@@ -44,6 +44,7 @@ export type RunEvent =
               | "turn"
               | "dropped"
               | "suspended"
+              | "taken_over"
               | "finished"
               | "failed"
               | "ended";

@@ -14,6 +14,7 @@ from beckon_contract.correlation import Keyring, SigningKey, mint
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import RunningFace
 from tests.agent.scripted_model import Reply, asks_for, chunk, says, sse
+from tests.agent.store.examples import new_run
 from tests.agent.tools_for_tests import BENCH
 from tests.patience import PATIENCE, eventually
 
@@ -40,7 +41,7 @@ async def got(face: RunningFace, path: str, code: int = 200, **query: Any) -> Do
     return document
 
 
-def told(text: str) -> list[tuple[int, str, Document]]:
+def received_events(text: str) -> list[tuple[int, str, Document]]:
     """Return the events of a stream that was read to its end."""
     found = []
     for block in text.split("\n\n"):
@@ -198,7 +199,7 @@ async def test_a_stream_tells_what_happens_and_happened_until_the_end(start_face
         again = await streamed(face, made["id"])
 
     assert answer.headers["content-type"].startswith("text/event-stream")
-    events = told(answer.text)
+    events = received_events(answer.text)
     assert [name for _, name, _ in events] == [
         "turn",
         "call",
@@ -212,14 +213,14 @@ async def test_a_stream_tells_what_happens_and_happened_until_the_end(start_face
     assert events[2][2]["result"] == "through"
     assert events[-1][2] == {"type": "ended", "number": len(events), "status": "completed"}
     assert "messages" not in events[-2][2]
-    assert told(again.text) == events
+    assert received_events(again.text) == events
 
 
 async def test_a_stream_that_broke_goes_on_behind_the_last_event(start_face: StartFace) -> None:
     async with start_face(ECHO, says("Done.")) as face:
         made = await face.ask()
-        whole = told((await streamed(face, made["id"])).text)
-        rest = told((await streamed(face, made["id"], **{"last-event-id": str(whole[2][0])})).text)
+        whole = received_events((await streamed(face, made["id"])).text)
+        rest = received_events((await streamed(face, made["id"], **{"last-event-id": str(whole[2][0])})).text)
         refused = await streamed(face, made["id"], **{"last-event-id": "three"})
 
     assert rest == whole[3:]
@@ -239,6 +240,16 @@ async def test_who_looks_on_and_leaves_ends_nothing(start_face: StartFace) -> No
         made = await asyncio.wait_for(asking, PATIENCE)
 
     assert made["status"] == "completed"
+
+
+async def test_an_open_stream_reports_that_another_process_took_the_run_over(start_face: StartFace) -> None:
+    async with start_face(says("Done.")) as face:
+        await face.store.runs.create(new_run("resp_left"), holder="a process that died", seconds=1)
+        watched = received_events((await streamed(face, "resp_left", **{"x-owner": "ann"})).text)
+
+    reported = [members["takeovers"] for _, name, members in watched if name == "taken_over"]
+    assert reported == [1]
+    assert watched[-1][2]["status"] == "completed"
 
 
 async def _first(response: httpx.Response) -> Any:

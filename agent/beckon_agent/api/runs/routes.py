@@ -56,15 +56,19 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
 
     The last one is `ended`, also for a deleted run. The events are read from the store, to which every
     replica writes, so it does not matter which of them works on the run. The reports of a tool that
-    answers later have the number of the event before them, and the name `progress`.
+    answers later have the number of the event before them, and the name `progress`; so has `taken_over`,
+    which is sent when another process takes the run over while the stream is open.
     """
-    number, heard = after, ReportsSeen()
+    number, heard, takeovers = after, ReportsSeen(), None
     while True:
         run = await store.runs.get(run_id)  # before the log: all events until the end are in it then
         while page := await store.events.read_after(run_id, number, most=_PAGE):
             for number, document in page:
                 name, members = _to_members(document)
                 yield number, name, members
+        if run is not None and takeovers not in (None, run.takeovers or 0):
+            yield number, "taken_over", {"takeovers": run.takeovers}
+        takeovers = (run.takeovers or 0) if run else None
         if run is None or run.status in FINAL:
             yield number + 1, "ended", {"status": "deleted" if run is None else run.status}
             return
