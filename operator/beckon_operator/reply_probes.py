@@ -20,6 +20,7 @@ from beckon_operator.objects import BrokerKey
 logger = logging.getLogger(__name__)
 
 _PARALLEL = 8
+_LOOK_SECONDS = 1.0  # between two looks for new Brokers
 _ANSWER_SECONDS = 10.0  # beyond the deadline of a probe
 # The ends of a call that a Broker has, or may have, taken.
 _LOST = frozenset(("timeout", "outcome-unknown"))
@@ -57,33 +58,48 @@ class ReplyProbes:
         self._brokers = brokers
         self._report = report
         self._metrics = metrics
-        self._reported: set[BrokerKey] = set()
+        self._probed: set[BrokerKey] = set()
 
     async def probe_brokers(self) -> None:
-        """Probe until cancelled; without an interval, return at once."""
-        places = asyncio.Semaphore(_PARALLEL)
-        timeout = aiohttp.ClientTimeout(total=self._times.wait + _ANSWER_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
-            while self._times.interval:
-                begun, brokers = time.monotonic(), self._brokers()
-                for gone in self._reported - brokers:
-                    self._metrics.replies_arrive.remove("/".join(gone))
-                self._reported &= brokers
-                await asyncio.gather(*(self._probe(session, places, key) for key in sorted(brokers)))
-                await asyncio.sleep(max(0.0, self._times.interval - (time.monotonic() - begun)))
+        """Probe until cancelled; without an interval, return at once.
 
-    async def _probe(
+        A new Broker is probed within a second, which its Tools would else show as unknown for an interval.
+        """
+        timeout = aiohttp.ClientTimeout(total=self._times.wait + _ANSWER_SECONDS)
+        places = asyncio.Semaphore(_PARALLEL)
+        async with aiohttp.ClientSession(timeout=timeout) as session, asyncio.TaskGroup() as group:
+            while self._times.interval:
+                new = self._brokers() - self._probed
+                self._probed |= new
+                for broker in sorted(new):
+                    group.create_task(self._probe_regularly(session, places, broker))
+                await asyncio.sleep(min(_LOOK_SECONDS, self._times.interval))
+
+    async def _probe_regularly(
         self, session: aiohttp.ClientSession, places: asyncio.Semaphore, broker: BrokerKey
     ) -> None:
-        async with places:
+        """Probe a Broker until it has no Tools any more."""
+        reported = False
+        while broker in self._brokers():
+            begun = time.monotonic()
+            async with places:
+                arrive = await self._probe(session, broker)
+            if arrive is not None:
+                self._metrics.replies_arrive.labels("/".join(broker)).set(arrive)
+                self._report(broker, arrive)
+                reported = True
+            await asyncio.sleep(max(0.0, self._times.interval - (time.monotonic() - begun)))
+        self._probed.discard(broker)
+        if reported:
+            self._metrics.replies_arrive.remove("/".join(broker))
+
+    async def _probe(self, session: aiohttp.ClientSession, broker: BrokerKey) -> bool | None:
+        """Return whether replies arrive, after a second probe where the first one lost its reply."""
+        arrive = await self._attempt(session, broker)
+        if arrive is False:  # an event is lost where a pod of the Broker ends, too
+            await asyncio.sleep(self._times.confirm)
             arrive = await self._attempt(session, broker)
-            if arrive is False:  # an event is lost where a pod of the Broker ends, too
-                await asyncio.sleep(self._times.confirm)
-                arrive = await self._attempt(session, broker)
-        if arrive is not None:
-            self._metrics.replies_arrive.labels("/".join(broker)).set(arrive)
-            self._reported.add(broker)
-            self._report(broker, arrive)
+        return arrive
 
     async def _attempt(self, session: aiohttp.ClientSession, broker: BrokerKey) -> bool | None:
         """Return whether the reply to a probe arrives, `None` if the probe does not say."""

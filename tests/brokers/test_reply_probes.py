@@ -30,11 +30,11 @@ TIMES = ProbeTimes(0.05, wait=1.0, confirm=1.2)
 class Prober:
     """The operator's probes and their results, with a Judge for the Tools."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, times: ProbeTimes = TIMES) -> None:
         self.judged = Judged(broker(), trigger(), reply_trigger(), event_type())
         self.metrics = Metrics()
         self.brokers = {KEY}
-        self._probes = ReplyProbes(url, TIMES, lambda: self.brokers, self._report, self.metrics)
+        self._probes = ReplyProbes(url, times, lambda: self.brokers, self._report, self.metrics)
 
     def ready(self) -> tuple[str, str]:
         """Return what `kubectl get tools` shows as Ready and Reason."""
@@ -109,6 +109,20 @@ async def test_a_broker_that_begins_to_swallow_replies_is_seen_in_its_tools() ->
 
             prober.brokers = set()
             await until(lambda: prober.metric() == [])
+
+
+async def test_a_new_broker_is_probed_before_the_interval_of_the_others_is_over() -> None:
+    async with embedded_broker({}) as process, shim_before(process) as shim:
+        await subscribe(process, shim, PASSES)
+        prober = Prober(shim.replies, ProbeTimes(3600.0, wait=1.0, confirm=1.2))
+        prober.brokers = set()
+        async with prober.running():
+            await asyncio.sleep(0)  # it has looked once, and found none
+            assert prober.metric() == []
+
+            prober.brokers = {KEY}
+
+            await until(lambda: prober.condition() == ("True", "RepliesArrive"))
 
 
 @pytest.mark.parametrize("gone", ["shim", "broker"])
