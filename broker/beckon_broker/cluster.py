@@ -190,6 +190,7 @@ class ClusterSource:
             found = _subscribe(entry, broker, brokers[broker], self._routed.get(name))
             if isinstance(found, NotReady):
                 not_ready.append(found)
+            if not isinstance(found, Subscription):
                 continue
             routes[broker].append(found)
             routed[name] = found
@@ -215,8 +216,10 @@ class ClusterSource:
 
 def _subscribe(
     entry: _Entry[Trigger], broker: BrokerName, default: Delivery, before: Subscription | None
-) -> Subscription | NotReady:
+) -> Subscription | NotReady | None:
     """Return a Trigger with the addresses in its status; its own delivery replaces the Broker's whole.
+
+    `None` means that the operator has not judged it yet, as each new Trigger for a moment.
 
     A Trigger that is routed (`before`) stays so with its old dead-letter sink, until the operator has written
     the new one.
@@ -227,6 +230,8 @@ def _subscribe(
         return NotReady(key, "InvalidSpec", entry.problem)
     delivery = trigger.delivery or default
     subscriber, dead_letter = _text(status, "subscriberUri"), _text(status, "deadLetterSinkUri")
+    if not subscriber and not status.get("conditions"):
+        return None
     if not subscriber:
         return NotReady(key, "SubscriberUnresolved", "the operator has written no status.subscriberUri")
     if delivery.dead_letter is None:

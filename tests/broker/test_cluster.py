@@ -149,6 +149,25 @@ async def test_without_its_log_it_is_ready_and_says_so(tmp_path: Path) -> None:
     assert "127.0.0.1:1" in log["problem"]
 
 
+async def test_only_a_trigger_that_the_operator_has_judged_is_reported_as_not_ready(tmp_path: Path) -> None:
+    conditions = [{"type": "SubscriberResolved", "status": "False"}]
+    async with api_server() as api:
+        await put_broker(api)
+        for name, status in (("new", {}), ("judged", {"conditions": conditions})):
+            spec = {"broker": "default", "subscriber": {"uri": "http://tool"}}
+            metadata = {"namespace": "default", "name": name}
+            await api.put("triggers", {"metadata": metadata, "spec": spec, "status": status})
+        variables = {"BECKON_PORT": "0", "BECKON_BROKER_SOURCE": "cluster"}
+        async with broker_process(tmp_path, **variables, KUBECONFIG=str(api.kubeconfig(tmp_path))) as process:
+            url = await wait_until_listening(process)
+            await eventually(lambda: is_ready(url))
+            process.terminate()
+            lines = [line for line in (await rest_of(process)).splitlines() if "is not ready" in line]
+
+    assert len(lines) == 1
+    assert "judged" in lines[0]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
