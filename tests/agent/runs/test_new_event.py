@@ -13,7 +13,7 @@ from beckon_agent.durable.event_log import EventNumbers
 from beckon_agent.service import Service
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import kinds, said
-from tests.agent.runs.test_runs import streamed, told
+from tests.agent.runs.test_runs import received_events, streamed
 from tests.agent.scripted_model import says
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -52,7 +52,7 @@ def new_event(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def test_it_is_stored_streamed_and_no_hindrance_to_any_api(start_face: StartFace) -> None:
     async with start_face(says("One."), says("Two."), says("Three.")) as face:
         response = await face.ask("go")
-        events = told((await streamed(face, response["id"])).text)
+        events = received_events((await streamed(face, response["id"])).text)
         responses_events = await face.stream("go")
         chat = await face.agent.ask()
         stored = await face.store.events.read_after(response["id"], 0, most=10)
