@@ -13,7 +13,7 @@ from beckon_agent.durable.event_log import EventNumbers
 from beckon_agent.service import Service
 from tests.agent.responses.conftest import StartFace
 from tests.agent.responses.running_face import kinds, said
-from tests.agent.runs.test_runs import received_events, streamed
+from tests.agent.runs.test_run_stream import received_events, streamed
 from tests.agent.scripted_model import says
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
