@@ -59,10 +59,25 @@ class _ChatRequest(BaseModel):
     @property
     def rules(self) -> Rules:
         """The meaning of `tool_choice` and `parallel_tool_calls`."""
-        choice, parallel = self.tool_choice, self.parallel_tool_calls is not False
-        if isinstance(choice, dict):
-            return Rules(tool=str((choice.get("function") or {}).get("name")), parallel=parallel)
-        return Rules(calls=choice != "none", required=choice == "required", parallel=parallel)
+        parallel, allowed = self.parallel_tool_calls is not False, None
+        match self.tool_choice:
+            case {"type": "function", "function": {"name": str(name)}}:
+                return Rules(required=True, allowed=frozenset([name]), parallel=parallel)
+            case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [*tools]}}:
+                allowed = frozenset(name for tool in tools for name in _names_of(tool))
+            case mode:
+                pass
+        if mode not in (None, "none", "auto", "required"):
+            raise BadRequest(
+                "tool_choice: send none, auto, required, a function or allowed_tools", param="tool_choice"
+            )
+        return Rules(calls=mode != "none", required=mode == "required", allowed=allowed, parallel=parallel)
+
+
+def _names_of(tool: object) -> Iterator[str]:
+    match tool:
+        case {"function": {"name": str(name)}}:
+            yield name
 
 
 def build_app(chunk_characters: int = 4, max_request_bytes: int = 16_000_000) -> Starlette:
@@ -113,8 +128,17 @@ def _read_request(body: bytes) -> _ChatRequest:
         raise BadRequest(message, param="model", status=404, code="model_not_found")
     if request.tools and request.model != "demo":
         raise BadRequest(_NO_TOOLS)
+    _check_choice(request)
     _check_history(request.messages)
     return request
+
+
+def _check_choice(request: _ChatRequest) -> None:
+    """Check that `tool_choice` has a known form and names only tools of the request."""
+    missing = (request.rules.allowed or frozenset()) - {tool.function.name for tool in request.tools or ()}
+    if missing:
+        message = f"tool_choice: there is no function {min(missing)!r} in tools; add it, or choose another"
+        raise BadRequest(message, param="tool_choice")
 
 
 def _check_history(messages: Sequence[Json]) -> None:

@@ -6,7 +6,7 @@ import zoneinfo
 from collections.abc import Mapping
 from typing import Final
 
-from beckon_demo.conversation import OfferedTool, Parameter, words
+from beckon_demo.conversation import OfferedTool, Parameter, read_parameters, words
 
 _OPERAND = r"(?:[-(]\s*)*(?:(?:sqrt|abs|log2?|ln|exp|sin|cos|tan)\s*\(\s*[-(]*\s*)?\d+(?:\.\d+)?[)!]*"
 ARITHMETIC: Final = re.compile(
@@ -29,6 +29,8 @@ _PLACES: Final = (
     re.compile(r"(?<!^)(?<![.?!]\s)\b([A-Z][\w'’-]+(?:,?\s+[A-Z][\w'’-]+)*)"),
 )
 _ZONE = re.compile(r"\b(?:[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC(?:[+-]\d{1,2})?|GMT)\b")
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_NAME = re.compile(r"\b[A-Z]\w+")
 _TICKER = re.compile(r"\b(?:[A-Z]{2,5}(?:\.[A-Z]{1,3})?|\d{3,6})\b")
 _SPEECH = re.compile(
     r"^.*?\b(?:say|speak|read(?: aloud| out)?|pronounce|translate|send|write|convert|turn)\b[:,]?\s+"
@@ -48,6 +50,7 @@ _FREE_TEXT: Final = (
     "instruction",
     "task",
 )
+_MAX_DEPTH: Final = 4
 _MESSAGE: Final = ("text", "message", "content", "sentence", "speech", "body", "title", "words")
 _PLACE_NAMES: Final = ("city", "location", "place", "town", "country", "address", "region", "destination")
 
@@ -149,9 +152,17 @@ def _find_string(parameter: Parameter, text: str) -> str | None:
         return _find_place(text)
     if parameter.named("date", "day", "when") or parameter.schema.get("format") in ("date", "date-time"):
         return _first(DATE, text)
+    return _find_named(parameter, text)
+
+
+def _find_named(parameter: Parameter, text: str) -> str | None:
+    """Return an address, a value beside the parameter's name, or one of its description's examples."""
+    if parameter.hints & {"email", "mail"}:
+        return _first(_EMAIL, text)
     name = r"\W".join(words(parameter.name)) or re.escape(parameter.name)
     pair = re.search(rf"\b{name}\b\s*(?:is|=|:|as)\s*[\"']?([\w.@+/-]+)", text, re.IGNORECASE)
-    return pair[1] if pair else None
+    examples = parameter.hints - set(words(parameter.name))
+    return pair[1] if pair else next((one for one in _NAME.findall(text) if one.lower() in examples), None)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
@@ -169,10 +180,15 @@ def _find_text(parameter: Parameter, text: str) -> str:
     return speech[1] if speech else text
 
 
-def _default_value(parameter: Parameter, text: str) -> object:
+def _default_value(parameter: Parameter, text: str, depth: int = 0) -> object:
+    """Return a value of the parameter's type; an object has its required members, to a limit."""
     if parameter.choices:
         return parameter.choices[0]
-    empty = {"boolean": False, "object": {}, "array": [], "integer": 0, "number": 0}
+    least = parameter.schema.get("minimum", 0)
+    empty = {"boolean": False, "array": [], "integer": least, "number": least}
+    if parameter.type == "object":
+        members = read_parameters(parameter.schema) if depth < _MAX_DEPTH else ()
+        return {one.name: _default_value(one, text, depth + 1) for one in members if one.required}
     return empty[parameter.type] if parameter.type in empty else _find_text(parameter, text)
 
 

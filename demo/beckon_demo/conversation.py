@@ -17,6 +17,9 @@ _MAX_QUESTION: Final = 4_000
 _MAX_STARTS: Final = 100
 """Places in a prompt at which a list of declarations is looked for."""
 
+_MAX_REFERENCES: Final = 10
+"""References followed in the schema of one parameter."""
+
 _DECODER: Final = json.JSONDecoder()
 _OBSERVATION: Final = "<|observation|>"
 _RESPONSE: Final = re.compile(r'\{\s*"functionResponse"')
@@ -117,23 +120,41 @@ def read_tools(declarations: Sequence[object]) -> list[OfferedTool]:
     """Read OpenAI's `tools` entries or bare function objects; those without a name are left out."""
     functions = (_mapping(_mapping(entry).get("function")) or _mapping(entry) for entry in declarations)
     return [
-        OfferedTool(str(one["name"]), str(one.get("description") or ""), _parameters(one.get("parameters")))
+        OfferedTool(
+            str(one["name"]), str(one.get("description") or ""), read_parameters(one.get("parameters"))
+        )
         for one in functions
         if one.get("name")
     ]
 
 
-def _parameters(schema: object) -> tuple[Parameter, ...]:
+def read_parameters(schema: object) -> tuple[Parameter, ...]:
+    """Read the properties of an object's schema, with references and alternatives resolved."""
     required = _mapping(schema).get("required")
+    known = _mapping(_mapping(schema).get("$defs"))
     return tuple(
         Parameter(
             name,
             isinstance(required, list) and name in required,
-            _mapping(one),
+            {"$defs": known, **_resolve(one, known)},
             frozenset([*words(name), *words(str(_mapping(one).get("description") or ""))]),
         )
         for name, one in _mapping(_mapping(schema).get("properties")).items()
     )
+
+
+def _resolve(schema: object, known: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the schema behind references to `$defs`, and the first alternative that is not null."""
+    found = _mapping(schema)
+    for _ in range(_MAX_REFERENCES):
+        options = found.get("anyOf") or found.get("oneOf")
+        if isinstance(options, list):
+            found = next((_mapping(one) for one in options if one != {"type": "null"}), {})
+        elif isinstance(name := found.get("$ref"), str):
+            found = _mapping(known.get(name.removeprefix("#/$defs/")))
+        else:
+            break
+    return found
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,19 +67,19 @@ class Reply:
 class Rules:
     """The calls allowed by a request.
 
-    With `calls` false there are none. `required` demands a call of any tool, `tool` one of the named tool,
-    and `parallel` allows several at once.
+    With `calls` false there are none. `required` demands one, `allowed` limits them to the named tools, and
+    `parallel` allows several at once.
     """
 
     calls: bool = True
     required: bool = False
-    tool: str | None = None
+    allowed: frozenset[str] | None = None
     parallel: bool = True
 
 
 def reply(conversation: Conversation, rules: Rules, seed: str) -> Reply:
     """Decide on the reply; `seed` determines the ids of its calls."""
-    if conversation.results:
+    if conversation.results and not rules.required:
         return Reply(LABEL + "\n".join(_quote(result) for result in conversation.results))
     calls = _calls(conversation, rules, seed) if rules.calls else []
     if not calls:
@@ -94,7 +94,8 @@ def _calls(conversation: Conversation, rules: Rules, seed: str) -> list[Call]:
     for pattern, operators in _SPELLED:
         question = re.sub(pattern, operators, question, flags=re.IGNORECASE)
     calls: list[Call] = []
-    for tool, text in _apply_rules(question, conversation.tools, rules):
+    answered = {result.name for result in conversation.results}
+    for tool, text in _apply_rules(question, conversation.tools, rules, answered):
         arguments = find_arguments(tool, text, question)
         if all((tool.name, arguments) != (call.name, call.arguments) for call in calls):
             digest = hashlib.sha256(f"{seed}/{len(calls)}".encode()).hexdigest()
@@ -103,12 +104,15 @@ def _calls(conversation: Conversation, rules: Rules, seed: str) -> list[Call]:
 
 
 def _apply_rules(
-    question: str, tools: Sequence[OfferedTool], rules: Rules
+    question: str, tools: Sequence[OfferedTool], rules: Rules, answered: Collection[str]
 ) -> Sequence[tuple[OfferedTool, str]]:
-    if rules.tool is not None:
-        return [(tool, question) for tool in tools if tool.name == rules.tool]
-    choices = _choose(question, tools)
-    return [(tools[0], question)] if rules.required and tools and not choices else choices
+    """Return the chosen tools. A required call prefers a tool without a result, such as a final answer's."""
+    allowed = [tool for tool in tools if rules.allowed is None or tool.name in rules.allowed]
+    allowed = [tool for tool in allowed if tool.name not in answered] or allowed
+    choices = [] if rules.required and len(allowed) == 1 else _choose(question, allowed)
+    if rules.required and not choices and (best := _best_tool(question, allowed, enough=0.0)):
+        return [(best, question)]
+    return choices
 
 
 def _choose(question: str, tools: Sequence[OfferedTool]) -> list[tuple[OfferedTool, str]]:
@@ -127,17 +131,18 @@ def _choose(question: str, tools: Sequence[OfferedTool]) -> list[tuple[OfferedTo
     return [(whole, question)] if whole else choices
 
 
-def _best_tool(text: str, tools: Sequence[OfferedTool]) -> OfferedTool | None:
-    """Return the best fitting tool, the first of equals, or None if no tool fits well enough.
+def _best_tool(text: str, tools: Sequence[OfferedTool], enough: float = _ENOUGH) -> OfferedTool | None:
+    """Return the best fitting tool, or None if no tool fits well enough.
 
+    Of equals it is the last: a client's own functions stand behind the agent's tools.
     The agent's own tools are never chosen: they are for models that understand what they lack.
     """
     plain = DATE.sub(" ", text)
     hints = " ".join(hint for pattern, hint in _HINTS if pattern.search(plain))
     wanted = {word for word in words(f"{text} {hints}") if not word.isdigit()}
     scored = [(_score(wanted, tool), tool) for tool in tools if tool.name not in RESERVED]
-    score, tool = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-    return tool if score >= _ENOUGH else None
+    score, tool = max(reversed(scored), key=lambda pair: pair[0], default=(0.0, None))
+    return tool if score >= enough else None
 
 
 def _score(wanted: set[str], tool: OfferedTool) -> float:

@@ -178,8 +178,90 @@ def test_what_the_request_rules_is_kept() -> None:
 
     assert _calls(both, SHIPPED, Rules(calls=False)) == []
     assert len(_calls(both, SHIPPED, Rules(parallel=False))) == 1
-    assert _calls("Hello", SHIPPED, Rules(tool="track"))[0][0] == "track"
+    assert _calls("Hello", SHIPPED, Rules(required=True, allowed=frozenset(["track"])))[0][0] == "track"
     assert len(_calls("Hello", SHIPPED, Rules(required=True))) == 1
+    assert _calls(both, SHIPPED, Rules(allowed=frozenset(["calculator"]))) == [
+        ("calculator", {"expression": "2+2"})
+    ]
+
+
+HOROSCOPE = _tool(
+    "get_horoscope",
+    "Get today's horoscope for an astrological sign.",
+    ("sign",),
+    sign={"type": "string", "description": "An astrological sign like Taurus or Aquarius"},
+)
+WEATHER = _tool(
+    "get_weather",
+    "Get the current weather for a location",
+    ("location", "units"),
+    location={"type": "string", "description": "The city and state, e.g. San Francisco, CA"},
+    units={"type": ["string", "null"], "enum": ["celsius", "fahrenheit"]},
+)
+EMAIL = _tool(
+    "send_email",
+    "Send an email to a recipient.",
+    ("to", "body"),
+    to={"type": "string", "description": "The recipient's email address."},
+    body=TEXT,
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "question", "arguments"),
+    [
+        (HOROSCOPE, "What is my horoscope? I am an Aquarius.", {"sign": "Aquarius"}),
+        (
+            WEATHER,
+            "What's the weather like in San Francisco?",
+            {"location": "San Francisco", "units": "celsius"},
+        ),
+        (EMAIL, 'Send an email to ada@example.com: "hi"', {"to": "ada@example.com", "body": "hi"}),
+    ],
+)
+def test_a_function_of_the_client_goes_before_an_equal_tool(
+    function: dict[str, Any], question: str, arguments: dict[str, object]
+) -> None:
+    assert _calls(question, [*SHIPPED, function]) == [(function["function"]["name"], arguments)]
+
+
+def test_a_forced_function_gets_arguments_that_fit_its_schema() -> None:
+    nested = {
+        "type": "function",
+        "function": {
+            "name": "final_result",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"$ref": "#/$defs/City"},
+                    "next": {"anyOf": [{"$ref": "#/$defs/City"}, {"type": "null"}]},
+                    "degrees": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": 1}]},
+                },
+                "required": ["city", "next", "degrees"],
+                "$defs": {
+                    "City": {
+                        "type": "object",
+                        "properties": {"warm": {"type": "boolean"}, "twin": {"$ref": "#/$defs/City"}},
+                        "required": ["warm", "twin"],
+                    }
+                },
+            },
+        },
+    }
+
+    ((name, arguments),) = _calls("Hello", [nested], Rules(required=True))
+
+    assert (name, arguments["degrees"]) == ("final_result", 1)
+    assert isinstance(city := arguments["city"], dict)
+    assert city["warm"] is False
+
+
+def test_a_required_call_after_a_result_is_of_a_tool_without_one() -> None:
+    tools = tuple(read_tools([WEATHER, HOROSCOPE]))
+    asked = Conversation("How is the weather in Rome?", tools, (Result("get_weather", "{}"),), "native")
+
+    assert [call.name for call in reply(asked, Rules(required=True), "").calls] == ["get_horoscope"]
+    assert reply(asked, Rules(), "").calls == ()
 
 
 def test_ids_are_nine_letters_and_digits_and_the_same_for_the_same_request() -> None:

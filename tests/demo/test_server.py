@@ -99,6 +99,30 @@ async def test_an_openai_client_gets_calls_and_then_an_answer_that_quotes_the_re
     assert last.usage.total_tokens == last.usage.prompt_tokens + last.usage.completion_tokens > 0
 
 
+_ONE: Any = {"type": "function", "function": {"name": "current_time"}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "called"),
+    [
+        ("none", []),
+        ("auto", []),
+        ("required", ["current_time"]),
+        (_ONE, ["current_time"]),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [_ONE]}}, []),
+        ({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [_ONE]}}, ["current_time"]),
+    ],
+)
+async def test_each_tool_choice_is_obeyed(choice: Any, called: list[str]) -> None:
+    async with _demo() as url, _client(url) as client:
+        answer = await client.chat.completions.create(
+            model="demo", messages=_asked("Hello"), tools=TOOLS, tool_choice=choice
+        )
+
+    calls = answer.choices[0].message.tool_calls or []
+    assert [call.function.name for call in calls if call.type == "function"] == called
+
+
 async def test_a_stream_brings_calls_in_pieces_and_its_usage_last() -> None:
     async with _demo() as url, _client(url) as client:
         stream = await client.chat.completions.create(
@@ -217,6 +241,16 @@ LIST_CALL = {
             "must answer a preceding",
         ),
         ({"messages": _asked("x"), "tools": [{"type": "function"}]}, 400, "tools.0.function"),
+        ({"messages": _asked("x"), "tool_choice": "any"}, 400, "tool_choice: send none"),
+        ({"messages": _asked("x"), "tools": TOOLS, "tool_choice": {"type": "function"}}, 400, "tool_choice:"),
+        (
+            {
+                "messages": _asked("x"),
+                "tool_choice": {"type": "function", "function": {"name": "absent"}},
+            },
+            400,
+            "no function 'absent'",
+        ),
         ({"messages": _asked("x" * 3000)}, 413, "larger than 2000 bytes"),
     ],
 )

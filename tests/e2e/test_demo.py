@@ -1,7 +1,9 @@
 """From the shipped manifests to an answer over HTTP, in each dialect, streaming and not."""
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openai import OpenAI
@@ -84,4 +86,49 @@ def test_two_questions_in_one_are_two_calls(client_of: OpenAI) -> None:
     assert kinds.count(("call.finished", "calculator")) == 1
     assert kinds.count(("call.finished", "current_time")) == 1
     assert [kind for kind, _ in kinds[:2]] == ["call.started", "call.started"]
+    client_of.close()
+
+
+GET_WEATHER = {
+    "name": "get_weather",
+    "description": "Get the current weather for a location",
+    "parameters": {
+        "type": "object",
+        "properties": {"location": {"type": "string", "description": "City and country, e.g. Bogotá"}},
+        "required": ["location"],
+    },
+}
+
+
+@pytest.mark.parametrize("client_of", ["native"], indirect=True)
+def test_a_client_calls_its_own_function_by_chat_completions(client_of: OpenAI) -> None:
+    messages: list[Any] = [{"role": "user", "content": "What is the weather like in Paris today?"}]
+    tools: list[Any] = [{"type": "function", "function": GET_WEATHER}]
+    asked = client_of.chat.completions.create(model="beckon", messages=messages, tools=tools)
+    (call,) = asked.choices[0].message.tool_calls or []
+    assert call.type == "function"
+    assert json.loads(call.function.arguments) == {"location": "Paris"}
+    messages.append(asked.choices[0].message)
+    messages.append({"role": "tool", "tool_call_id": call.id, "content": "14 degrees"})
+    answer = client_of.chat.completions.create(model="beckon", messages=messages, tools=tools)
+
+    assert answer.choices[0].message.content == "[demo model] get_weather: 14 degrees"
+    client_of.close()
+
+
+@pytest.mark.parametrize("client_of", ["native"], indirect=True)
+@pytest.mark.parametrize("choice", ["auto", {"type": "function", "name": "get_weather"}])
+def test_a_client_calls_its_own_function_by_responses(client_of: OpenAI, choice: Any) -> None:
+    tools: list[Any] = [{"type": "function", **GET_WEATHER}]
+    asked = client_of.responses.create(
+        model="beckon", input="What is the weather like in Paris today?", tools=tools, tool_choice=choice
+    )
+    (call,) = asked.output
+    assert call.type == "function_call"
+    output: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "14 degrees"}
+    answer = client_of.responses.create(
+        model="beckon", input=[output], tools=tools, previous_response_id=asked.id
+    )
+
+    assert answer.output_text == "[demo model] get_weather: 14 degrees"
     client_of.close()
