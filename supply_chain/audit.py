@@ -16,7 +16,12 @@ import httpx
 from supply_chain.packages import ROOT, BadLock, Package, read_lock, read_page_lock
 
 SERVICE = "https://api.osv.dev"
-LOCKS = ("requirements.lock", "requirements-build.lock", "agent/node.lock")
+LOCKS = (
+    "requirements.lock",
+    "requirements-build.lock",
+    "agent/node.lock",
+    "cli/beckon_cli/local/local_model.lock",
+)
 PAGE_LOCK = "agent/package-lock.json"
 _SECONDS = 30.0
 _BATCH = 500  # OSV takes 1,000 queries a request

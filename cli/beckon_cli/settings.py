@@ -12,6 +12,7 @@ from beckon_cli.errors import CommandError
 from beckon_runtime.settings import setting_problems
 
 DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
+LOCAL_MODEL = "local"
 _OURS = ("BECKON_", "OPENAI_")
 _SECRETS = ("BECKON_API_KEY", "BECKON_NATS_URL", "OPENAI_API_KEY")
 _NATS_SCHEMES = ("nats", "tls", "ws", "wss")
@@ -38,7 +39,11 @@ class Settings(BaseSettings):
         SecretStr(""),
         description="The API key of `beckon ask` and the like, for an agent that requires one.",
     )
-    model: str = Field("", description="The model's name at that server; unset: the first one it lists.")
+    model: str = Field(
+        "",
+        description="The model's name at that server; unset: the first one it lists. Without a server, "
+        "`local` is a small language model on this machine.",
+    )
     dialect: str = Field(
         "auto", description="How the model calls tools: auto, native, prompted, chatglm3 or another dialect."
     )
@@ -86,12 +91,17 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _demo_speaks_it(self) -> "Settings":
-        if not self.openai_base_url and self.dialect not in DEMO_DIALECTS:
+        if not (self.openai_base_url or self.uses_local_model) and self.dialect not in DEMO_DIALECTS:
             known = ", ".join(sorted(DEMO_DIALECTS))
             raise ValueError(
                 f"BECKON_DIALECT: the demo model speaks {known}, not {self.dialect}; set OPENAI_BASE_URL"
             )
         return self
+
+    @property
+    def uses_local_model(self) -> bool:
+        """True if the platform is to serve a language model itself."""
+        return self.model == LOCAL_MODEL and not self.openai_base_url
 
     @property
     def url(self) -> str:

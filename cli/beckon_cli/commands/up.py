@@ -21,6 +21,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from beckon_cli.local.local_model import MODEL, require_model
 from beckon_cli.local.nats import FOLDER, find_silent, show_addresses
 from beckon_cli.local.platform import Platform
 from beckon_cli.local.running import running_platform
@@ -86,7 +87,7 @@ class Flags:
     openai_api_key: str | None = None
     "Its key; in the environment or .env it is safer, `ps` shows flags (OPENAI_API_KEY)."
     model: Annotated[str | None, Parameter(name=["--model", "--beckon-model"])] = None
-    "The model's name there (BECKON_MODEL; unset: the first one it lists)."
+    "The model's name there (BECKON_MODEL; unset: the first one it lists); local: a small one served here."
     dialect: Annotated[str | None, Parameter(name=["--dialect", "--beckon-dialect"])] = None
     "How the model calls tools: auto, native, prompted, chatglm3, … (BECKON_DIALECT; auto)."
 
@@ -97,6 +98,7 @@ def up(
     verbose: bool = False,
     watch: bool = True,
     durable: bool = False,
+    yes: bool = False,
 ) -> None:
     """Start the local platform, and keep it running until Ctrl-C.
 
@@ -109,12 +111,17 @@ def up(
     durable
         Keep events in a NATS server, where they survive a restart: one started here from `nats-server` on
         PATH, or that in BECKON_NATS_URL.
+    yes
+        Install what --model local needs without a question.
     """
     logging.config.dictConfig(log_config("beckon", readable=True))
     if verbose:
         os.environ["BECKON_LOG_LEVEL"] = "info"
+    settings = load_settings(**asdict(flags))
+    if settings.uses_local_model:
+        require_model(yes=yes)
     with foreground_of_our_own():
-        asyncio.run(_until_interrupted(load_settings(**asdict(flags)), watch=watch, durable=durable))
+        asyncio.run(_until_interrupted(settings, watch=watch, durable=durable))
 
 
 async def _until_interrupted(settings: Settings, *, watch: bool, durable: bool) -> None:
@@ -142,14 +149,11 @@ async def _run(settings: Settings, *, watch: bool, durable: bool) -> None:
 
 def _introduce(platform: Platform) -> None:
     where, settings = platform.addresses, platform.settings
-    model = f"{settings.model or 'the first model'} at {settings.openai_base_url}"
     api = f"OpenAI base URL: {where.agent}/v1, models: {', '.join(platform.agents)}"
     out.print(f"[bold]agent[/bold]   {where.agent}   (open it in a browser; {api})")
     out.print(f"broker  {where.broker}   {_describe_log(platform)}")
     out.print(f"shim    {where.shim}   replies at {where.replies}")
-    out.print(
-        f"model   {where.demo + '   the demo model: a stand-in, no language model' if where.demo else model}"
-    )
+    out.print(f"model   {_describe_model(platform)}")
     names = ", ".join(
         f"{name.partition('/')[2]} :{url.rpartition(':')[2]}" for name, url in platform.tools.items()
     )
@@ -168,6 +172,15 @@ def _introduce(platform: Platform) -> None:
     out.print(f"Next:   {port}{ask if 'default/calculator' in platform.tools else f'{beckon} tools'}")
     out.print(f"        {port}{beckon} chat      (also: tools, call, check; --help teaches)")
     out.print("Ctrl-C stops all of it.")
+
+
+def _describe_model(platform: Platform) -> str:
+    where, settings = platform.addresses, platform.settings
+    if where.demo:
+        return f"{where.demo}   the demo model: a stand-in, no language model"
+    if where.local_model:
+        return f"{where.local_model}   {MODEL}: a very small language model, often wrong"
+    return f"{settings.model or 'the first model'} at {settings.openai_base_url}"
 
 
 def _describe_log(platform: Platform) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from beckon_cli.local import local_model
 from beckon_cli.local.process import Program
 from beckon_cli.local.services import LocalService, ServiceName, shared_server
 from beckon_cli.settings import Settings
@@ -100,8 +101,9 @@ _NOT_FOR_TOOLS = frozenset({"BECKON_SHIM_KEYS", "BECKON_SHIM_KEYS_FILE", "BECKON
 class Addresses:
     """The URLs of the platform's parts.
 
-    `demo` is empty when another model is configured, and `nats` when events are in memory, or in a server
-    that the platform does not start.
+    `demo` is the demo model and `local_model` a language model that the platform serves; each is empty when
+    another model is configured. `nats` is empty when events are in memory, or in a server that the platform
+    does not start.
     """
 
     agent: str
@@ -110,14 +112,16 @@ class Addresses:
     replies: str
     demo: str = ""
     nats: str = ""
+    local_model: str = ""
 
 
 def addresses(settings: Settings, ports: Iterator[int], *, with_nats: bool = False) -> Addresses:
     """Return the URL of every part. The agent has its configured port, the others the next free ones."""
     broker, shim, replies = (f"http://{_LOOPBACK}:{next(ports)}" for _ in range(3))
-    demo = "" if settings.openai_base_url else f"http://{_LOOPBACK}:{next(ports)}"
+    model = "" if settings.openai_base_url else f"http://{_LOOPBACK}:{next(ports)}"
+    demo, local_model = ("", model) if settings.uses_local_model else (model, "")
     nats = f"nats://{_LOOPBACK}:{next(ports)}" if with_nats else ""
-    return Addresses(settings.url, broker, shim, replies, demo, nats)
+    return Addresses(settings.url, broker, shim, replies, demo, nats, local_model)
 
 
 def core_programs(
@@ -151,19 +155,13 @@ def core_programs(
     ]
     if where.demo:
         programs.append(_program("demo model", "beckon_demo", where.demo, BECKON_PORT=_port(where.demo)))
-    model = (
-        {"OPENAI_BASE_URL": where.demo + "/v1", "BECKON_MODEL": settings.model or "demo"}
-        if where.demo
-        else {
-            "OPENAI_BASE_URL": settings.openai_base_url,
-            "BECKON_MODEL": settings.model,
-        }
-    )
+    if where.local_model:
+        programs.append(local_model.server_program(where.local_model))
     agent = _program(
         "agent",
         "beckon_agent",
         where.agent,
-        **model,
+        **_model_settings(settings, where),
         OPENAI_API_KEY=settings.openai_api_key.get_secret_value(),
         BECKON_DIALECT=settings.dialect,
         BECKON_HOST=settings.host,
@@ -174,6 +172,15 @@ def core_programs(
         **keys,
     )
     return [*programs, agent]
+
+
+def _model_settings(settings: Settings, where: Addresses) -> dict[str, str]:
+    url, model = settings.openai_base_url, settings.model
+    if where.demo:
+        url, model = f"{where.demo}/v1", settings.model or "demo"
+    elif where.local_model:
+        url, model = f"{where.local_model}/v1", local_model.MODEL
+    return {"OPENAI_BASE_URL": url, "BECKON_MODEL": model}
 
 
 def folders(settings: Settings, generated: Path) -> str:

@@ -114,7 +114,7 @@ class Platform:
         self._tools.start(self._needs.commands(), self.addresses.broker)
         programs = plan.core_programs(self.settings, self.addresses, self._state, self._environment)
         if can_fork():
-            import_services(program.module for program in programs)
+            import_services(program.module for program in programs if program.module)
         for program in programs:
             process = Process(program, self._environment)
             self._core.append(process)
