@@ -8,6 +8,7 @@ from typing import Any, cast
 import httpx
 
 from beckon_agent.agents.registry import AgentRegistry
+from beckon_agent.api.request_fields import CHAT, RESPONSES, fields_of
 from beckon_agent.app import RunStorage, build_app
 from beckon_agent.durable.engine import RunEngine
 from beckon_agent.service import Service
@@ -22,6 +23,14 @@ This page is made by `make docs` from what the agent serves at `/openapi.json`, 
 [Clients](clients.md) shows the routes at work, [access](access.md) their credentials, [MCP](mcp.md) `/mcp`.
 Errors below `/v1` have OpenAI's shape, others are problem documents (RFC 9457).
 Every answer has `x-request-id`.
+"""
+_FIELDS_HEAD = """
+## The fields of a request
+
+The agent treats each field of the `openai` package in one of three forms: it sends the field on to the model's
+server, does it itself, or refuses it. A refused field is an error 400 with the name of the field, unless it is null
+or has its default. If the model's server refuses a field that changes the answer, the request fails with the code
+`field_not_supported` and the name of the field. The agent ignores fields that OpenAI does not have.
 """
 _GROUPS = (
     ("Responses and conversations", ("/v1/responses", "/v1/conversations")),
@@ -61,7 +70,15 @@ def page(document: Mapping[str, Any]) -> str:
         mine = [path for path in left if path.startswith(starts)]
         parts.append(f"\n## {title}\n\n| route | what it does | answers |\n| --- | --- | --- |\n")
         parts += [row for path in mine for row in _rows(path, left.pop(path))]
-    return "".join(parts)
+    return "".join([*parts, *_field_tables()])
+
+
+def _field_tables() -> Iterator[str]:
+    yield _FIELDS_HEAD
+    for title, api in (("Chat completions", CHAT), ("Responses", RESPONSES)):
+        yield f"\n### {title}\n\n| field | treatment | meaning, or reason |\n| --- | --- | --- |\n"
+        for field in sorted(fields_of(api), key=lambda field: field.name):
+            yield f"| `{field.name}` | {field.treatment} | {field.meaning} |\n"
 
 
 def _rows(path: str, methods: Mapping[str, Any]) -> Iterator[str]:

@@ -93,7 +93,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request to a model: the conversation, the declarations, the limits."""
+    """One request to a model: the conversation, the declarations, the limits.
+
+    `needed` are the fields without which the answer would be another: a server's refusal of one is an error.
+    """
 
     messages: Sequence[Message]
     tools: Sequence[Declaration] = ()
@@ -101,6 +104,7 @@ class ModelRequest:
     max_tokens: int | None = None
     stop: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    needed: frozenset[str] = frozenset()
 
 
 _ALPHABET = string.digits + string.ascii_letters

@@ -6,11 +6,12 @@ request is sent once more.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
+from beckon_agent.core.run_types import Options
 from beckon_agent.model.errors import ModelRefused
 
 Lowering = Literal["openai", "openai_strict", "gemini", "llama_cpp"]
@@ -193,6 +194,12 @@ _DISPENSABLE = (
     "max_completion_tokens",
     "max_tokens",
     "tool_choice",
+    "service_tier",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "user",
 )
 _REFUSAL = re.compile(
     r"unsupported|unknown|unrecogni[sz]ed|unexpected|not (supported|permitted|allowed)|no longer supported"
@@ -224,10 +231,12 @@ _ADAPTATIONS: tuple[tuple[re.Pattern[str], Mapping[str, object]], ...] = tuple(
 )
 
 
-def adapted_profile(profile: Profile, error: ModelRefused, sent: Mapping[str, object]) -> Profile | None:
+def adapted_profile(
+    profile: Profile, error: ModelRefused, sent: Mapping[str, object], needed: Container[str] = ()
+) -> Profile | None:
     """Return the profile learnt from a refusal, `None` without a change.
 
-    `sent` is the body that was refused.
+    `sent` is the body that was refused. Its `needed` fields cannot be left out.
     """
     for pattern, changes in _ADAPTATIONS:
         if pattern.search(error.message):
@@ -236,6 +245,25 @@ def adapted_profile(profile: Profile, error: ModelRefused, sent: Mapping[str, ob
                 return learnt
     if _REFUSAL.search(error.message):
         for name in _DISPENSABLE:
-            if name in sent and re.search(rf"\b{name.replace('_', '[_ ]')}\b", error.message, re.IGNORECASE):
+            if name in sent and name not in needed and _names_field(error, name):
                 return with_changes(profile, {"refuses": profile.refuses | {name}})
     return None
+
+
+def needed_fields(options: Options) -> frozenset[str]:
+    """Return the fields of a request that must not be left out."""
+    limits = ("max_tokens", "max_completion_tokens") if options.max_tokens else ()
+    stop = ("stop",) if options.stop else ()
+    return frozenset(options.extra).difference(_DISPENSABLE) | {*limits, *stop}
+
+
+def find_refused_field(error: ModelRefused, needed: Iterable[str]) -> str | None:
+    """Return the needed field named by a refusal, if there is one."""
+    return next((name for name in sorted(needed, key=len, reverse=True) if _names_field(error, name)), None)
+
+
+def _names_field(error: ModelRefused, name: str) -> bool:
+    """True if a refusal names a field. A word that sentences have, too, must be quoted or a path."""
+    word = name.replace("_", "[_ ]")
+    pattern = rf"['\"`.]{word}\b" if name in ("user", "stop", "seed") else rf"\b{word}\b"
+    return re.search(pattern, error.message, re.IGNORECASE) is not None

@@ -12,8 +12,14 @@ import stamina
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import BROKE_OFF, Declaration, ModelRequest, Turn, Usage
 from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
-from beckon_agent.model.capabilities import Profile, adapted_profile, profile_for
-from beckon_agent.model.errors import ModelError, ModelRefused, ModelUnavailable, StreamBroken
+from beckon_agent.model.capabilities import Profile, adapted_profile, find_refused_field, profile_for
+from beckon_agent.model.errors import (
+    FieldNotSupported,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    StreamBroken,
+)
 from beckon_agent.model.messages import call_ids, repair_messages
 from beckon_agent.model.response import AnswerReader
 from beckon_agent.model.transport import Patience, Transport
@@ -36,6 +42,8 @@ def chat_body(model: str, request: ModelRequest, profile: Profile) -> Body:
             f"{len(request.tools)} tools are more than the {profile.max_tools} that {profile.name} takes",
             code="array_above_max_length",
         )
+    for name in sorted(request.needed & profile.refuses):
+        raise FieldNotSupported(name, f"{profile.name} models refuse it")
     body: Body = {key: value for key, value in request.extra.items() if key not in _OURS}
     body |= {
         "temperature": request.temperature,
@@ -199,7 +207,10 @@ class ModelClient:
             try:
                 return await self._request_with_retries(request, body)
             except ModelRefused as error:
-                learnt = adapted_profile(self.profile, error, body)
+                learnt = adapted_profile(self.profile, error, body, request.needed)
+                field = find_refused_field(error, request.needed & body.keys()) if learnt is None else None
+                if field is not None:
+                    raise FieldNotSupported(field, error.message, status=error.status) from error
                 if learnt is None:
                     raise
                 _LOG.info("%s teaches how to ask it: %s", self.model, error.message)

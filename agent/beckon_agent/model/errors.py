@@ -8,7 +8,8 @@
         ├── ToolsNotSupported   the agent: speak a dialect instead of native tool calls
         ├── SchemaRejected      the agent: lower the declarations further, then as above
         ├── ContextTooLong      the agent: shorten the conversation
-        └── ContentNotSupported the user: this model takes no such image, sound or file
+        ├── ContentNotSupported the user: this model takes no such image, sound or file
+        └── FieldNotSupported   the user: this model takes no such field of a request
 
 No message holds the API key, also where a server repeats it.
 
@@ -31,10 +32,11 @@ class ModelError(Exception):
     """The model gave no answer.
 
     `status` is the HTTP status, or the one named by the error. `code` is the server's code for it; `ours` is
-    our own, the same in the errors of every API for every server.
+    our own, the same in the errors of every API for every server. `param` is the field to change.
     """
 
     ours: ClassVar[str] = ""
+    param: str = "messages"
 
     def __init__(self, message: str, *, status: int | None = None, code: str = "") -> None:
         super().__init__(message)
@@ -79,6 +81,17 @@ class ContentNotSupported(ModelRefused):
     """The model takes no images, no sound or no files."""
 
     ours = "unsupported_content"
+
+
+class FieldNotSupported(ModelRefused):
+    """The server takes no such field, and the answer would be another without it."""
+
+    ours = "field_not_supported"
+
+    def __init__(self, field_name: str, reason: str, *, status: int | None = None) -> None:
+        message = f"the agent's model does not take {field_name!r} ({reason}); leave it out"
+        super().__init__(message, status=status)
+        self.param = field_name
 
 
 _LONGEST = 1000
@@ -225,6 +238,9 @@ def _find_message(body: object, depth: int = 0) -> str:
     fields = json_values.as_mapping(body)
     for key in ("error", "message", "detail", "msg", "title", "error_message"):
         found = _find_message(fields.get(key), depth + 1) if key in fields else ""
+        place = ".".join(map(str, json_values.as_sequence(fields.get("loc"))))  # of FastAPI
+        if found and place:
+            return f"{place}: {found}"
         if found:
             raw = json_values.as_text(json_values.as_mapping(fields.get("metadata")).get("raw"))
             return f"{found}: {raw}" if raw else found

@@ -21,6 +21,7 @@ from beckon_agent.core.run_types import Options
 from beckon_agent.dialects.base import Allows, Dialect, Item, RawCall, Reader
 from beckon_agent.dialects.provenance import Provenance
 from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_dialect
+from beckon_agent.model.capabilities import needed_fields
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
 from beckon_agent.model.messages import pair_calls
@@ -108,6 +109,7 @@ class DialectModel:
             max_tokens=options.max_tokens,
             stop=(*rendered.stop, *options.stop),
             extra=options.extra,
+            needed=needed_fields(options),
         )
         screen = Screen(messages, declarations)
         reading = _Reading(self._make_reader(declarations, screen.allow_calls), in_thread=screen.is_slow)

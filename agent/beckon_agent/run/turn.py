@@ -42,8 +42,12 @@ def refuse_disallowed(calls: Sequence[PreparedCall], options: Options, before: i
     `before` is the number of earlier calls of the run. Calls handed back to the client are not counted: they
     are its own.
     """
+    allowed = [_if_allowed(call, options) for call in calls]
+    if options.extra.get("parallel_tool_calls") is False:
+        message = "this request allows one call in each answer; make this call in the next answer"
+        allowed = [*allowed[:1], *(call.refused(Reason.DENIED, message) for call in allowed[1:])]
     found: list[PreparedCall] = []
-    for call in (_if_allowed(call, options) for call in calls):
+    for call in allowed:
         before += not isinstance(call.action, CallOutcome | HandedBack)
         within = options.max_tool_calls is None or before <= options.max_tool_calls
         if within or isinstance(call.action, HandedBack):

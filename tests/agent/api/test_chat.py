@@ -122,14 +122,28 @@ async def test_what_a_request_asks_of_the_model_reaches_it(start_agent: StartAge
         "seed": 7,
         "top_p": 0.9,
         "response_format": {"type": "json_object"},
+        "presence_penalty": 0.5,
+        "frequency_penalty": -0.5,
+        "logit_bias": {"50256": -100},
+        "logprobs": True,
+        "top_logprobs": 2,
+        "reasoning_effort": "low",
+        "verbosity": "high",
+        "user": "me",
+        "safety_identifier": "s",
+        "service_tier": "flex",
+        "prompt_cache_key": "k",
+        "prompt_cache_retention": "24h",
+        "prompt_cache_options": {"mode": "explicit"},
+        "parallel_tool_calls": True,
     }
-    async with start_agent(says("a"), says("b")) as agent:
-        await agent.ask(**asked, user="me", metadata={"x": "y"}, store=True)
+    async with start_agent(says("{}"), says("b")) as agent:
+        await agent.ask(**asked)
         await agent.ask(max_completion_tokens=60, stop="END", max_tokens=None)
         first, second = (one.body for one in agent.asked)
 
     assert {name: first[name] for name in asked} == asked
-    assert not first.keys() & {"user", "metadata", "store", "beckon"}
+    assert not first.keys() & {"store", "beckon"}
     assert (second["max_tokens"], second["stop"]) == (60, ["END"])
     assert "temperature" not in second
 

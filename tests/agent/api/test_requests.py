@@ -55,9 +55,16 @@ async def send(agent: RunningAgent, body: bytes, content_type: str = "applicatio
         ({"tool_choice": "any"}, "tool_choice", "'auto', 'none', 'required'"),
         ({"tool_choice": {"type": "function"}}, "tool_choice", "names a function"),
         ({"function_call": {"name": "f"}}, "function_call", "send 'tool_choice' instead"),
+        ({"top_logprobs": 2}, "top_logprobs", "'logprobs': true"),
+        ({"metadata": {"k": "v"}}, "metadata", "'store': true"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "zzz"}]}]},
+            "messages.0.content.0.type",
+            "'zzz' is not taken; send text, refusal",
+        ),
     ],
 )
-async def test_a_request_may_not_bring_tools_that_nobody_can_run(
+async def test_a_request_may_not_want_what_an_agent_does_not_do(
     agent: RunningAgent, fields: dict[str, Any], param: str, said: str
 ) -> None:
     response = await agent.post(**fields)
@@ -138,6 +145,29 @@ async def test_an_unknown_model_is_a_404_that_names_the_agents(agent: RunningAge
         ({"stream_options": "usage"}, "stream_options", "dictionary"),
         ({"beckon": []}, "beckon", "dictionary"),
         ({"n": "many"}, "n", "integer"),
+        ({"top_p": 7}, "top_p", "less than or equal to 1"),
+        ({"seed": "x"}, "seed", "integer"),
+        ({"presence_penalty": 3}, "presence_penalty", "less than or equal to 2"),
+        ({"frequency_penalty": "much"}, "frequency_penalty", "number"),
+        ({"logit_bias": {"50256": 101}}, "logit_bias.50256", "less than or equal to 100"),
+        ({"logprobs": "all"}, "logprobs", "boolean"),
+        ({"top_logprobs": 21}, "top_logprobs", "less than or equal to 20"),
+        ({"reasoning_effort": "extreme"}, "reasoning_effort", "'low'"),
+        ({"verbosity": "chatty"}, "verbosity", "'low'"),
+        ({"parallel_tool_calls": "no way"}, "parallel_tool_calls", "boolean"),
+        ({"response_format": {"type": "zzz"}}, "response_format.type", "'json_schema'"),
+        ({"response_format": {"type": "json_schema"}}, "response_format", "'name' and 'schema'"),
+        ({"metadata": {"k": "v" * 513}}, "metadata.k", "at most 512"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+            "messages.0.content.0.text",
+            "must be a string",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "https://x"}]}]},
+            "messages.0.content.0.image_url",
+            "must be an object",
+        ),
     ],
 )
 async def test_a_field_of_the_wrong_kind_is_named(

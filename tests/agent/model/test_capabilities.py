@@ -6,13 +6,15 @@ from dataclasses import fields
 import pytest
 
 from beckon_agent.core.model_types import Message, ModelRequest, Turn
-from beckon_agent.model.capabilities import Profile, profile_for
+from beckon_agent.core.run_types import Options
+from beckon_agent.model.capabilities import Profile, needed_fields, profile_for
 from beckon_agent.model.client import ModelClient, chat_body, without_streaming
-from beckon_agent.model.errors import ModelRefused
+from beckon_agent.model.errors import FieldNotSupported, ModelRefused
 from tests.agent.scripted_model import (
     KEY,
     Asked,
     Reply,
+    answers,
     declaration,
     items_of,
     refuses,
@@ -224,6 +226,46 @@ async def test_a_refusal_that_says_what_is_wrong_is_learnt_from(message: str, re
         # The second time the client knows.
         assert len(model.asked) == 3
         assert client.profile != profile
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("Unsupported parameter: 'seed'", "seed"),
+        ("body.logit_bias: Extra inputs are not permitted", "logit_bias"),
+        ("'verbosity' does not support 'low' with this model", "verbosity"),
+        ("Unknown parameter: 'stop'", "stop"),
+    ],
+)
+async def test_the_refusal_of_a_needed_field_is_an_error_that_names_it(message: str, field: str) -> None:
+    extra = {"seed": 7, "logit_bias": {"1": 2}, "verbosity": "low"}
+    options = Options(extra=extra, stop=("END",))
+    request = ModelRequest([USER], extra=extra, stop=options.stop, needed=needed_fields(options))
+    async with (
+        scripted_model(refuses(400, message)) as model,
+        ModelClient(model.base_url, KEY, "m") as client,
+    ):
+        with pytest.raises(FieldNotSupported, match=f"does not take '{field}'.*leave it out") as caught:
+            await items_of(client, request)
+    assert caught.value.param == field
+
+
+def test_a_field_that_the_table_refuses_is_no_part_of_a_request_that_needs_it() -> None:
+    request = ModelRequest([USER], stop=("END",), needed=frozenset({"stop"}))
+    with pytest.raises(FieldNotSupported, match="'stop'"):
+        chat_body("o3", request, profile_for("https://api.openai.com/v1", "o3"))
+
+
+async def test_an_optional_field_is_left_out_for_a_server_that_refuses_it() -> None:
+    extra = {"user": "u", "service_tier": "flex"}
+    refusal = {"detail": [{"loc": ["body", "user"], "msg": "Extra inputs are not permitted", "type": "x"}]}
+    async with (
+        scripted_model(answers(refusal, 422), says("ok")) as model,
+        ModelClient(model.base_url, KEY, "m") as client,
+    ):
+        await items_of(client, ModelRequest([USER], extra=extra))
+    assert "user" not in model.asked[1].body
+    assert model.asked[1].body["service_tier"] == "flex"
 
 
 async def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:

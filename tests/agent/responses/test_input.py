@@ -89,9 +89,13 @@ REFUSED_INPUTS: list[tuple[object, str | None, str]] = [
 
 REFUSED_MEMBERS: list[tuple[dict[str, Any], str]] = [
     ({"prompt": {"id": "p"}}, "prompt"),
-    ({"context_management": []}, "context_management"),
-    ({"top_logprobs": 3}, "top_logprobs"),
-    ({"include": ["message.output_text.logprobs"]}, "include"),
+    ({"context_management": [{"type": "compaction"}]}, "context_management"),
+    ({"top_logprobs": 21}, "top_logprobs"),
+    ({"top_p": 7}, "top_p"),
+    ({"reasoning": {"effort": "extreme"}}, "reasoning.effort"),
+    ({"text": {"verbosity": "chatty"}}, "text.verbosity"),
+    ({"text": {"format": {"type": "zzz"}}}, "text.format.type"),
+    ({"parallel_tool_calls": "no way"}, "parallel_tool_calls"),
     ({"include": ["everything"]}, "include.0"),
     ({"temperature": 3}, "temperature"),
     ({"max_output_tokens": 0}, "max_output_tokens"),
@@ -149,12 +153,14 @@ async def test_what_a_request_asks_of_the_model_reaches_it(start_face: StartFace
         "parallel_tool_calls": False,
         "reasoning": {"effort": "low"},
         "text": {"format": form, "verbosity": "low"},
-        "truncation": "auto",
-        "include": ["reasoning.encrypted_content"],
+        "truncation": "disabled",
+        "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
+        "top_logprobs": 3,
         "service_tier": "auto",
         "prompt_cache_key": "k",
         "max_tool_calls": 3,
         "user": "u",
+        "safety_identifier": "s",
     }
     async with start_face(says('{"a": 1}')) as face:
         response = await face.ask("hi", **asked)
@@ -162,6 +168,9 @@ async def test_what_a_request_asks_of_the_model_reaches_it(start_face: StartFace
     body = face.agent.asked[0].body
     assert (body["temperature"], body["top_p"], body["reasoning_effort"]) == (0.5, 0.9, "low")
     assert body["max_tokens"] == 50
+    assert (body["logprobs"], body["top_logprobs"], body["verbosity"]) == (True, 3, "low")
+    same = ("service_tier", "prompt_cache_key", "user", "safety_identifier")
+    assert {name: body[name] for name in same} == {name: asked[name] for name in same}
     assert body["parallel_tool_calls"] is False
     assert body["response_format"] == {
         "type": "json_schema",
@@ -169,7 +178,15 @@ async def test_what_a_request_asks_of_the_model_reaches_it(start_face: StartFace
     }
     assert said(response) == '{"a": 1}'
     assert response["text"] == {"format": {**form, "description": None}, "verbosity": "low"}
-    echoed = ("temperature", "top_p", "max_output_tokens", "parallel_tool_calls", "truncation", "user")
+    echoed = (
+        "top_logprobs",
+        "temperature",
+        "top_p",
+        "max_output_tokens",
+        "parallel_tool_calls",
+        "truncation",
+        "user",
+    )
     assert {name: response[name] for name in echoed} == {name: asked[name] for name in echoed}
 
 

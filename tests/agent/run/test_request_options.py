@@ -55,3 +55,9 @@ def test_a_refusal_names_what_is_allowed() -> None:
 
 def test_results_are_what_counts_of_earlier_turns() -> None:
     assert count_results([{"role": "assistant", "content": "x"}, {"role": "tool", "content": "y"}]) == 1
+
+
+def test_without_parallel_calls_one_call_is_made_of_each_answer() -> None:
+    assert reasons(refuse_disallowed(CALLS, Options(extra={"parallel_tool_calls": True}), 0)) == ["", "", ""]
+    one = Options(extra={"parallel_tool_calls": False})
+    assert reasons(refuse_disallowed(CALLS, one, 0)) == ["", "denied", "denied"]

@@ -8,12 +8,20 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from beckon_agent.api.http.errors import ApiError
-from beckon_agent.api.responses.content import read_part, unsupported_error
+from beckon_agent.api.request_fields import (
+    CHAT,
+    Effort,
+    NotOffered,
+    SharedFields,
+    Verbosity,
+    check_refused,
+)
+from beckon_agent.api.responses.content import check_chat_part, read_part, unsupported_error
 from beckon_agent.api.responses.request import FunctionTool
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import CLAIMED, Message
@@ -162,7 +170,6 @@ def is_side_request(messages: Sequence[Message]) -> bool:
     return isinstance(content, str) and _QUOTES.match(content) is not None
 
 
-_FORWARDED = ("top_p", "seed", "presence_penalty", "frequency_penalty", "response_format", "reasoning_effort")
 _MAX_MESSAGES = 10_000
 _MAX_TOOLS = 128
 
@@ -184,6 +191,12 @@ class ChatMessage(BaseModel):
             return value
         raise ValueError("must be a string, a list of content parts (objects), or null")
 
+    def check_parts(self, place: str) -> None:
+        """Raise `ApiError` for a content part that no model server takes."""
+        if isinstance(self.content, list):
+            for number, part in enumerate(self.content):
+                check_chat_part(part, f"{place}.{number}")
+
     def says_something(self) -> bool:
         """True if the message contains anything to answer. A part other than text always counts."""
         if not isinstance(self.content, list):
@@ -191,10 +204,32 @@ class ChatMessage(BaseModel):
         return any(part.get("type") != "text" or not is_blank(part.get("text")) for part in self.content)
 
 
-class StreamOptions(BaseModel):
-    """OpenAI's `stream_options`."""
+class AnswerSchema(BaseModel):
+    """The JSON Schema of an answer, and its name."""
 
-    include_usage: bool = False
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")
+    description: str | None = None
+    schema_: dict[str, Any] = Field(alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormat(BaseModel):
+    """The form of the answer's text."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: AnswerSchema | None = None
+
+    @model_validator(mode="after")
+    def _has_schema(self) -> "ResponseFormat":
+        if self.type == "json_schema" and self.json_schema is None:
+            raise ValueError(
+                "a format of the type 'json_schema' needs 'json_schema', with 'name' and 'schema'"
+            )
+        return self
+
+    def to_format(self) -> dict[str, object] | None:
+        """Return the format for the model's server, `None` for plain text."""
+        return None if self.type == "text" else self.model_dump(by_alias=True, exclude_none=True)
 
 
 class Extension(BaseModel):
@@ -203,20 +238,28 @@ class Extension(BaseModel):
     events: bool = Field(False, description="Tell of tool calls in the answer, in its field `beckon`.")
 
 
-class ChatRequest(BaseModel):
-    """The body of `POST /v1/chat/completions`; fields that are not listed are ignored, as OpenAI does."""
-
-    model_config = ConfigDict(extra="allow")
+class ChatRequest(SharedFields):
+    """The body of `POST /v1/chat/completions`; fields that OpenAI does not have are ignored."""
 
     model: str = Field(description="The name of an agent, as in GET /v1/models.")
     messages: list[ChatMessage] = Field(min_length=1, max_length=_MAX_MESSAGES)
     stream: bool = False
-    stream_options: StreamOptions | None = None
-    temperature: float | None = Field(None, ge=0, le=2)
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     stop: str | list[str] | None = None
+    seed: int | None = Field(None, ge=-(2**63), lt=2**63)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = Field(None, max_length=10_000)
+    logprobs: bool | None = None
+    reasoning_effort: Effort | None = None
+    verbosity: Verbosity | None = None
+    response_format: ResponseFormat | None = None
     n: int | None = None
+    modalities: list[str] | None = None
+    audio: NotOffered = None
+    prediction: NotOffered = None
+    web_search_options: NotOffered = None
     tools: list[Any] | None = Field(
         None,
         max_length=_MAX_TOOLS,
@@ -234,7 +277,7 @@ class ChatRequest(BaseModel):
     @property
     def wants_usage(self) -> bool:
         """True if a stream is to end with its usage."""
-        return self.stream_options is not None and self.stream_options.include_usage
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     def to_messages(self) -> list[Message]:
         """Return the messages as plain data, without unset fields."""
@@ -246,7 +289,6 @@ class ChatRequest(BaseModel):
     def to_options(self) -> Options:
         """Return the options of the request for its run."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        sent = self.model_extra or {}
         unwanted = "none" in (self.tool_choice, self.function_call)
         use_tools = not (unwanted or is_side_request(self.to_messages()))
         return Options(
@@ -254,20 +296,35 @@ class ChatRequest(BaseModel):
             temperature=self.temperature,
             max_tokens=self.max_completion_tokens or self.max_tokens,
             stop=tuple(stop),
-            extra={name: sent[name] for name in _FORWARDED if sent.get(name) is not None},
+            extra=self.to_extra(
+                seed=self.seed,
+                presence_penalty=self.presence_penalty,
+                frequency_penalty=self.frequency_penalty,
+                logit_bias=self.logit_bias or None,
+                logprobs=self.logprobs,
+                top_logprobs=self.top_logprobs if self.logprobs else None,
+                reasoning_effort=self.reasoning_effort,
+                verbosity=self.verbosity,
+                response_format=self.response_format.to_format() if self.response_format else None,
+            ),
             first_choice=first_choice(self.tool_choice) if use_tools else None,
             client_tools=client_tools(self.tools or ()) if use_tools else (),
         )
 
-    def check_support(self) -> None:
-        """Raise `ApiError` for an unsupported or blank request. The message has the rule and the way out."""
-        for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
-            if getattr(self, old) not in (None, [], "auto", "none"):
-                message = f"{old!r} is the older form of {new!r}, and not served: send {new!r} instead"
-                raise ApiError(400, message, code="unsupported_value", param=old)
-        if self.n not in (None, 1):
-            message = "one answer a request: leave 'n' out or send 1"
-            raise ApiError(400, message, code="unsupported_value", param="n")
+    def check_support(self, *, stored: bool = True) -> None:
+        """Raise `ApiError` for an unsupported or blank request.
+
+        `stored` is True if its run is stored. The message has the rule and the cure.
+        """
+        check_refused(self, CHAT)
+        if self.top_logprobs and not self.logprobs:
+            raise unsupported_error("top_logprobs", "needs 'logprobs': true")
+        if self.metadata and not stored:
+            raise unsupported_error(
+                "metadata", "is stored with the run only: send 'store': true, or leave it out"
+            )
+        for number, said in enumerate(self.messages):
+            said.check_parts(f"messages.{number}.content")
         asking = [message for message in self.messages if message.role == "user"] or self.messages
         if not any(message.says_something() for message in asking):
             message = "there is nothing to answer: every message is blank; write one with the role 'user'"

@@ -1,6 +1,6 @@
 """The route of chat completions, and their stored runs (`store` of OpenAI)."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal
@@ -33,7 +33,11 @@ from beckon_agent.service import Service
 FACE = "chat.completions"
 """What they are stored under; the id of a run is that of its completion."""
 
-_STATUS: dict[str, Literal[429, 503]] = {"rate_limit_exceeded": 429, "overloaded": 503}
+_STATUS: dict[str, Literal[400, 429, 503]] = {
+    "field_not_supported": 400,
+    "rate_limit_exceeded": 429,
+    "overloaded": 503,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,10 @@ class ChatRuns:
         """True if the run of a request is to be stored."""
         return self.always if store is None else store
 
-    async def begin_run(
-        self, request: Request, hosted: AgentHandle, run: str, messages: Sequence[Message], options: Options
-    ) -> AsyncGenerator[RunEvent]:
+    async def begin_run(self, new: NewRun, hosted: AgentHandle, options: Options) -> AsyncGenerator[RunEvent]:
         """Store and start a run; return its events. Raises the errors of `Engine.start`."""
-        new = NewRun(id=run, owner=self.owner_of(request), agent=hosted.name, face=FACE, input=messages)
         await self.engine.start(Ask(new, hosted, options, options.client_tools))
-        return self._follow_run(run)
+        return self._follow_run(new.id)
 
     async def _follow_run(self, run: str) -> AsyncGenerator[RunEvent]:
         """Yield the events of a run. The client also waits while a person decides on a call."""
@@ -103,7 +104,8 @@ def make_router(
         body: ChatRequest, request: Request
     ) -> JsonResponse[ChatCompletion] | EventStream:
         """Answer a conversation, calling the cluster's tools on the way."""
-        body.check_support()
+        storing = stored is not None and stored.is_stored(body.store)
+        body.check_support(stored=storing)
         hosted = find_agent(service, body.model)
         options = body.to_options()
         check_tools(options, hosted.catalogue.current.tools)
@@ -112,8 +114,16 @@ def make_router(
         with api_errors():
             messages = await _restore_messages(body, memory)
         with api_errors():
-            if stored is not None and stored.is_stored(body.store):
-                run = await stored.begin_run(request, hosted, completion.id, messages, options)
+            if stored is not None and storing:
+                new = NewRun(
+                    id=completion.id,
+                    owner=stored.owner_of(request),
+                    agent=hosted.name,
+                    face=FACE,
+                    input=messages,
+                    request={"metadata": body.metadata or {}},
+                )
+                run = await stored.begin_run(new, hosted, options)
             else:
                 await service.admit_request(hosted, completion.id)
                 run = service.run_agent(hosted, messages, options, admitted=completion.id)

@@ -12,7 +12,13 @@ from typing_extensions import TypedDict
 from beckon_agent.api.http.openapi import Answers, describe_errors
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import request_id
-from beckon_agent.model.errors import ContentNotSupported, ContextTooLong, ModelAuthError, ModelError
+from beckon_agent.model.errors import (
+    ContentNotSupported,
+    ContextTooLong,
+    FieldNotSupported,
+    ModelAuthError,
+    ModelError,
+)
 from beckon_agent.service import NoRoom
 from beckon_agent.store.base import StoreUnavailable
 from beckon_runtime.logs import point_to_log
@@ -94,11 +100,11 @@ def to_api_error(error: Exception) -> ApiError:
         case StoreUnavailable():
             logger.warning("request %s: the store does not answer: %s", request_id(), error)
             return ApiError(503, STORE_UNAVAILABLE, code="store_unavailable")
-        case ContextTooLong():
-            return ApiError(400, str(error), code=error.ours, param="messages")
+        case ContextTooLong() | FieldNotSupported():
+            return ApiError(400, str(error), code=error.ours, param=error.param)
         case ContentNotSupported():
             message = f"the agent's model does not take what was sent: {error}"
-            return ApiError(400, message, code=error.ours, param="messages")
+            return ApiError(400, message, code=error.ours, param=error.param)
         case ModelError():
             logger.warning("request %s: the model failed: %s", request_id(), error)
             # The model server is upstream of this service.

@@ -102,6 +102,24 @@ class FilePart(BaseModel):
     filename: str | None = None
 
 
+# `video_url` is not OpenAI's; vLLM and others take it.
+_CHAT_PARTS: dict[str, type] = {
+    "text": str, "refusal": str, "image_url": dict, "input_audio": dict, "file": dict, "video_url": dict,
+}  # fmt: skip
+
+
+def check_chat_part(part: Part, place: str) -> None:
+    """Raise `ApiError` for a content part unknown to chat completions."""
+    kind = str(part.get("type"))
+    if kind not in _CHAT_PARTS:
+        message = f"content of the type {kind[:_SHOWN]!r} is not taken; send {', '.join(_CHAT_PARTS)}"
+        raise unsupported_error(f"{place}.type", message)
+    if not isinstance(part.get(kind), _CHAT_PARTS[kind]):
+        form = "a string" if _CHAT_PARTS[kind] is str else "an object"
+        message = f"{place}.{kind}: must be {form}"
+        raise ApiError(400, message, code="invalid_request", param=f"{place}.{kind}")
+
+
 Content = Annotated[Any, SchemaOf(str | list[TextPart | RefusalPart | ImagePart | AudioPart | FilePart])]
 """The content of a message; `chat_content` validates it."""
 

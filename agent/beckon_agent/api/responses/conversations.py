@@ -13,11 +13,12 @@ from typing_extensions import TypedDict
 
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
+from beckon_agent.api.request_fields import Metadata
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import ItemsPerPage, list_page
 from beckon_agent.api.responses.items import InputItem, to_messages
 from beckon_agent.api.responses.output import ConversationItem, ItemPage, Order, item_page, to_items
-from beckon_agent.api.responses.request import Cleaned, Metadata
+from beckon_agent.api.responses.request import Cleaned
 from beckon_agent.core.records import ConversationSummary, Ended, NewRun, StoredConversation
 from beckon_agent.store.base import Store
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, Field
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.content import (
@@ -115,9 +115,6 @@ InputItem = Annotated[
     ),
 ]
 """One item of an input, as plain data; `to_messages` validates it."""
-
-NotOffered = Annotated[Any, WithJsonSchema({"type": "null"})]
-"""A field of the API that this agent does nothing with: refused, with a way out, where it is not null."""
 
 
 @dataclass(slots=True)

@@ -4,12 +4,20 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from beckon_agent.api.http.errors import ApiError
+from beckon_agent.api.request_fields import (
+    RESPONSES,
+    Effort,
+    NotOffered,
+    SharedFields,
+    Verbosity,
+    check_refused,
+)
 from beckon_agent.api.responses.content import read_part, unsupported_error
 from beckon_agent.api.responses.documents import RequestEcho, ResponseText
-from beckon_agent.api.responses.items import InputItem, NotOffered
+from beckon_agent.api.responses.items import InputItem
 from beckon_agent.api.responses.output import SERVER_LABEL
 from beckon_agent.core import json_values
 from beckon_agent.core.run_types import ClientTool, Options
@@ -126,11 +134,6 @@ _MAX_ITEMS = 10_000
 _MAX_TOOLS = 128
 _NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
 
-MetadataKey = Annotated[str, StringConstraints(max_length=64)]
-MetadataValue = Annotated[str, StringConstraints(max_length=512)]
-Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16)]
-"""OpenAI's limits for what a client may attach to an object."""
-
 Include = Literal[
     "file_search_call.results",
     "web_search_call.results",
@@ -210,13 +213,13 @@ class Text(BaseModel):
     """What is wanted of the text of the answer."""
 
     format: TextFormat | None = None
-    verbosity: Literal["low", "medium", "high"] | None = None
+    verbosity: Verbosity | None = None
 
 
 class Reasoning(BaseModel):
     """What is wanted of the model's reasoning."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
@@ -226,8 +229,8 @@ class ConversationName(BaseModel):
     id: str
 
 
-class CreateRequest(Cleaned):
-    """The body of `POST /v1/responses`; fields that are not listed are ignored, as OpenAI does."""
+class CreateRequest(Cleaned, SharedFields):
+    """The body of `POST /v1/responses`; fields that OpenAI does not have are ignored."""
 
     model: str | None = Field(None, description="The name of an agent, as in GET /v1/models.")
     input: str | Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)] = Field(
@@ -239,26 +242,18 @@ class CreateRequest(Cleaned):
     stream: bool | None = None
     background: bool | None = None
     store: bool | None = None
-    metadata: Metadata | None = None
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, ge=0, le=1)
     max_output_tokens: int | None = Field(None, ge=1, le=2**31)
     max_tool_calls: int | None = Field(None, ge=1, le=2**31)
-    parallel_tool_calls: bool | None = None
     tool_choice: ToolChoice | None = None
     tools: list[dict[str, Any]] | None = Field(None, max_length=_MAX_TOOLS)
     text: Text | None = None
     reasoning: Reasoning | None = None
     include: list[Include] | None = None
     truncation: Literal["auto", "disabled"] | None = None
-    top_logprobs: int | None = Field(None, ge=0, le=20)
-    service_tier: str | None = Field(None, max_length=64)
-    user: str | None = Field(None, max_length=512)
-    safety_identifier: str | None = Field(None, max_length=128)
-    prompt_cache_key: str | None = Field(None, max_length=512)
     prompt: NotOffered = None
     context_management: NotOffered = None
-    moderation: NotOffered = None
+    image: NotOffered = None
+    access_programs: NotOffered = None
 
     @property
     def conversation_id(self) -> str | None:
@@ -276,12 +271,7 @@ class CreateRequest(Cleaned):
 
         The message has the rule and the way out.
         """
-        for name in ("prompt", "context_management", "moderation"):
-            if getattr(self, name) is not None:
-                raise unsupported_error(name, f"this agent has nothing behind {name!r}: leave it out")
-        if self.top_logprobs or "message.output_text.logprobs" in (self.include or ()):
-            name = "top_logprobs" if self.top_logprobs else "include"
-            raise unsupported_error(name, "log probabilities are not given: leave them out")
+        check_refused(self, RESPONSES)
         if self.previous_response_id and self.conversation_id:
             message = "send either 'previous_response_id' or 'conversation', not both"
             raise ApiError(400, message, code="mutually_exclusive", param="previous_response_id")
@@ -313,18 +303,19 @@ class CreateRequest(Cleaned):
     def to_options(self) -> Options:
         """Return the options of the request for its run."""
         text, choice = self.text or Text(), read_choice(self.tool_choice)
-        extra = {
-            "top_p": self.top_p,
-            "parallel_tool_calls": self.parallel_tool_calls,
-            "reasoning_effort": self.reasoning.effort if self.reasoning else None,
-            "verbosity": text.verbosity,
-            "response_format": text.format.response_format() if text.format else None,
-        }
+        wants_logprobs = self.top_logprobs or "message.output_text.logprobs" in (self.include or ())
+        extra = self.to_extra(
+            logprobs=True if wants_logprobs else None,
+            top_logprobs=self.top_logprobs if wants_logprobs else None,
+            reasoning_effort=self.reasoning.effort if self.reasoning else None,
+            verbosity=text.verbosity,
+            response_format=text.format.response_format() if text.format else None,
+        )
         return Options(
             use_tools=choice.use_tools,
             temperature=self.temperature,
             max_tokens=self.max_output_tokens,
-            extra={name: value for name, value in extra.items() if value is not None},
+            extra=extra,
             instructions=self.instructions or "",
             first_choice=choice.first,
             allowed_tools=choice.allowed,
@@ -346,7 +337,7 @@ class CreateRequest(Cleaned):
             "top_p": 1.0 if self.top_p is None else self.top_p,
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,
-            "top_logprobs": 0,
+            "top_logprobs": self.top_logprobs or 0,
             "max_output_tokens": self.max_output_tokens,
             "max_tool_calls": self.max_tool_calls,
             "parallel_tool_calls": self.parallel_tool_calls is not False,
