@@ -27,10 +27,11 @@ Every answer has `x-request-id`.
 _FIELDS_HEAD = """
 ## The fields of a request
 
-The agent treats each field of the `openai` package in one of three forms: it sends the field on to the model's
-server, does it itself, or refuses it. A refused field is an error 400 with the name of the field, unless it is null
-or has its default. If the model's server refuses a field that changes the answer, the request fails with the code
-`field_not_supported` and the name of the field. The agent ignores fields that OpenAI does not have.
+The agent sends each field of the `openai` package on to the model's server, does it itself, or refuses it.
+A refused field is an error 400 with the name of the field, unless it is null or has its default.
+If the model's server refuses a field that changes the answer, the request fails with the code
+`field_not_supported` and the name of the field.
+The agent ignores fields that OpenAI does not have.
 """
 _GROUPS = (
     ("Responses and conversations", ("/v1/responses", "/v1/conversations")),
