@@ -7,7 +7,8 @@ import hashlib
 import re
 import secrets
 import string
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -61,15 +62,41 @@ class RefusedCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counted them."""
+    """Tokens as the server counted them.
+
+    The details are parts of the two numbers by OpenAI's names, such as `cached_tokens`. A part that the
+    server does not report is absent.
+    """
 
     prompt_tokens: int
     completion_tokens: int
+    prompt_details: Mapping[str, int] = field(default_factory=dict)
+    completion_details: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def total_tokens(self) -> int:
         """Prompt and completion together."""
         return self.prompt_tokens + self.completion_tokens
+
+
+def sum_usages(counted: Iterable[Usage | None]) -> Usage | None:
+    """Return the sum of what is known; `None` if nothing is."""
+    known = [usage for usage in counted if usage is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    return Usage(
+        sum(usage.prompt_tokens for usage in known),
+        sum(usage.completion_tokens for usage in known),
+        _sum_details(usage.prompt_details for usage in known),
+        _sum_details(usage.completion_details for usage in known),
+    )
+
+
+def _sum_details(details: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for one in details:
+        total.update(one)
+    return dict(total)
 
 
 @dataclass(frozen=True, slots=True)

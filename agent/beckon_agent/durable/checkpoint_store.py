@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
-from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
+from beckon_agent.core.model_types import Message, ToolCall, Turn, sum_usages
 from beckon_agent.core.records import CallState, Exchanged, LogEntries, Past, StoredCall, StoredTurn
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
@@ -86,7 +86,7 @@ def progress_from_past(past: Past, tools: Mapping[str, Tool], characters: int) -
         step=last.step + 1,
         messages=messages,
         unfinished=calls,
-        usage=_sum_usages([turn.usage for turn in past.turns]),
+        usage=sum_usages(turn.usage for turn in past.turns),
         elsewhere=sum(call.tokens for call in past.calls),
         answered=None if calls else ending_of(last.finish_reason),
         sent=last.sent,
@@ -140,14 +140,6 @@ def _is_lost(tool: Tool) -> bool:
     The connection belonged to a process that is dead, and the call cannot be repeated.
     """
     return tool.dispatch == "direct" and not is_repeatable(tool)
-
-
-def _sum_usages(counted: Sequence[Usage | None]) -> Usage | None:
-    known = [usage for usage in counted if usage is not None]
-    if not known:
-        return None
-    prompt = sum(usage.prompt_tokens for usage in known)
-    return Usage(prompt, sum(usage.completion_tokens for usage in known))
 
 
 logger = logging.getLogger(__name__)

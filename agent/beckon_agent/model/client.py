@@ -10,7 +10,7 @@ from typing import Any, Self
 import stamina
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import BROKE_OFF, Declaration, ModelRequest, Turn, Usage
+from beckon_agent.core.model_types import BROKE_OFF, Declaration, ModelRequest, Turn, Usage, sum_usages
 from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.model.capabilities import Profile, adapted_profile, find_refused_field, profile_for
 from beckon_agent.model.errors import (
@@ -171,7 +171,7 @@ class ModelClient:
             async for piece in pieces:
                 yield piece
         turn = answer.to_turn()
-        turn = replace(turn, usage=_add_usages(spent, turn.usage))
+        turn = replace(turn, usage=sum_usages((spent, turn.usage)))
         wider = widen_limit(request, turn)
         if wider is not None:
             _LOG.info("%s used up its limit for reasoning; asking again with a higher one", self.model)
@@ -275,7 +275,7 @@ class ModelClient:
         second = again.to_turn()
         if not second.calls or again.lacks_arguments():
             return turn
-        return replace(turn, calls=second.calls, usage=_add_usages(turn.usage, second.usage))
+        return replace(turn, calls=second.calls, usage=sum_usages((turn.usage, second.usage)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,12 +315,4 @@ class _StreamedAnswer:
 
 
 def _join_turns(first: Turn, second: Turn) -> Turn:
-    return replace(second, usage=_add_usages(first.usage, second.usage))
-
-
-def _add_usages(first: Usage | None, second: Usage | None) -> Usage | None:
-    if first is None or second is None:
-        return second or first
-    return Usage(
-        first.prompt_tokens + second.prompt_tokens, first.completion_tokens + second.completion_tokens
-    )
+    return replace(second, usage=sum_usages((first.usage, second.usage)))

@@ -376,5 +376,10 @@ def _read_usage(payload: Mapping[str, object]) -> Usage | None:
     )
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if isinstance(prompt, int) and isinstance(completion, int):
-        return Usage(prompt, completion)
+        details = (_read_counts(usage.get(f"{side}_tokens_details")) for side in ("prompt", "completion"))
+        return Usage(prompt, completion, *details)
     return None
+
+
+def _read_counts(details: object) -> dict[str, int]:
+    return {name: count for name, count in json_values.as_mapping(details).items() if type(count) is int}

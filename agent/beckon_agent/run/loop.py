@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
-from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
+from beckon_agent.core.model_types import Message, ToolCall, Turn, sum_usages
 from beckon_agent.core.run_events import (
     ApprovalRequested,
     CallFinished,
@@ -146,7 +146,7 @@ class Run:
                     turn = replace(item, sent=self._offers.sent)
                 else:
                     yield item
-        self._count_usage(turn.usage)
+        self._usage = sum_usages((self._usage, turn.usage))
         calls = [call.checked_by_origin(may_wait=self._context.may_wait) for call in offer.read_calls(turn)]
         calls = limit_calls(calls, self._added, self._agent.limits)
         calls = refuse_disallowed(calls, self._options, self._called)
@@ -335,14 +335,6 @@ class Run:
     def _add_message(self, message: Message) -> None:
         self._messages.append(message)
         self._added.append(message)
-
-    def _count_usage(self, usage: Usage | None) -> None:
-        if usage is None:
-            return
-        before = self._usage or Usage(0, 0)
-        self._usage = Usage(
-            before.prompt_tokens + usage.prompt_tokens, before.completion_tokens + usage.completion_tokens
-        )
 
     def _limit_at(self, step: int) -> Ending | None:
         """Return the limit reached after a step, if any. The model is not asked again after that step."""

@@ -20,6 +20,7 @@ from tests.patience import eventually
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TWO_CALLS = asks_for(("test_echo", {"text": "a"}), ("test_echo", {"text": "b"}))
+COUNTED = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 5}}
 DANGER = asks_for(("test_danger", {}), ("test_echo", {"text": "a"}))
 
 
@@ -77,7 +78,7 @@ async def test_reasoning_usage_and_text_before_a_call_are_played_piece_by_piece(
         chunk({"content": "I will "}),
         chunk({"content": "look."}),
         calls(fragment(0, "call_0", "test_echo", '{"text": "a"}')),
-        chunk(finish="tool_calls", usage={"prompt_tokens": 7, "completion_tokens": 3}),
+        chunk(finish="tool_calls", usage=COUNTED),
     )
     async with start_service(first, says("So ", "it is.")) as service:
         run = await service.run()
@@ -140,7 +141,7 @@ async def test_a_run_that_reached_a_limit_is_the_same(start_service: StartServic
     counted = streamed(
         chunk({"content": "One moment."}),
         calls(fragment(0, "call_0", "test_echo", '{"text": "a"}')),
-        chunk(finish="tool_calls", usage={"prompt_tokens": 7, "completion_tokens": 3}),
+        chunk(finish="tool_calls", usage=COUNTED),
     )
     async with start_service(counted, setup=Setup(limits)) as service:
         report = await service.same(await service.run())

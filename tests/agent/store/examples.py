@@ -36,7 +36,7 @@ async def ended(store: Store, run_id: str, **members: Any) -> None:
 
 
 def turn(step: int = 0, **members: Any) -> StoredTurn:
-    usual: dict[str, Any] = {"text": "Let me see.", "usage": Usage(10, 2)}
+    usual: dict[str, Any] = {"text": "Let me see.", "usage": Usage(10, 2, {"cached_tokens": 4})}
     return StoredTurn(step=step, **usual | members)
 
 

@@ -99,7 +99,7 @@ async def test_a_run_in_a_list_tells_its_question_its_tools_and_its_tokens(store
     assert summary.question == "Look: what"
     assert summary.tools == {"add": 2, "sub": 1}
     assert (summary.failed, summary.approvals) == (1, 1)
-    assert summary.usage == Usage(20, 4)
+    assert summary.usage == Usage(20, 4, {"cached_tokens": 8})
     assert summary.run.status == "running"
 
 

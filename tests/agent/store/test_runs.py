@@ -135,12 +135,13 @@ async def test_a_deleted_run_takes_its_steps_and_events_along(store: Store) -> N
 async def test_an_end_is_stored_whole(store: Store) -> None:
     await begun(store, "r1")
     error = {"code": "model_error", "message": "it said\x00no"}
+    usage = Usage(2**40, 3, {"cached_tokens": 2}, {"reasoning_tokens": 1})
 
-    assert await store.runs.end_run("r1", ME, Ended("failed", "length", Usage(2**40, 3), error))
+    assert await store.runs.end_run("r1", ME, Ended("failed", "length", usage, error))
 
     run = await store.runs.get("r1")
     assert run is not None
-    assert (run.status, run.ending, run.usage, run.error) == ("failed", "length", Usage(2**40, 3), error)
+    assert (run.status, run.ending, run.usage, run.error) == ("failed", "length", usage, error)
     assert (run.holder, run.held_until) == (None, None)
     assert run.ended_at is not None
     assert run.ended_at >= run.created_at

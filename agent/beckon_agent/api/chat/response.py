@@ -28,11 +28,13 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class ChatUsage(TypedDict):
-    """The tokens used by a completion."""
+    """The tokens used by a completion; details are those that the model server reports."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: NotRequired[Mapping[str, int]]
+    completion_tokens_details: NotRequired[Mapping[str, int]]
 
 
 class ChatFunction(TypedDict):
@@ -274,8 +276,13 @@ def usage_document(usage: Usage | None) -> ChatUsage | None:
     """Return OpenAI's usage object; unknown is null, not zero."""
     if usage is None:
         return None
-    return {
+    document: ChatUsage = {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.total_tokens,
     }
+    if usage.prompt_details:
+        document["prompt_tokens_details"] = usage.prompt_details
+    if usage.completion_details:
+        document["completion_tokens_details"] = usage.completion_details
+    return document

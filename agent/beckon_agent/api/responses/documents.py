@@ -324,14 +324,18 @@ def _incomplete_details(state: State) -> IncompleteDetails | None:
 
 
 def usage_document(usage: Usage | None) -> ResponseUsage | None:
-    """Return the usage in the API's words; unknown is null, not zero."""
+    """Return the usage in the API's words; unknown is null, not zero.
+
+    The API requires a number for each detail: it is 0 where the model server reports none.
+    """
     if usage is None:
         return None
+    cached, written = (usage.prompt_details.get(name, 0) for name in ("cached_tokens", "cache_write_tokens"))
     return {
         "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
         "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.completion_details.get("reasoning_tokens", 0)},
         "total_tokens": usage.total_tokens,
     }
 

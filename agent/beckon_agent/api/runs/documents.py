@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from beckon_agent.api.responses.documents import approval_id, response_id
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import Usage, opening_text
+from beckon_agent.core.model_types import Usage, opening_text, sum_usages
 from beckon_agent.core.records import (
     CallState,
     Decision,
@@ -193,7 +193,7 @@ def summary_document(summary: RunSummary) -> RunListItem:
 def run_document(run: StoredRun, past: Past) -> RunDocument:
     """Return a run with its steps."""
     made = {step: [call for call in past.calls if call.step == step] for step in {c.step for c in past.calls}}
-    used = run.usage or _sum_usage([turn.usage for turn in past.turns])
+    used = run.usage or sum_usages(turn.usage for turn in past.turns)
     return {
         **_run_fields(run),
         "question": opening_text(run.input) or "",
@@ -348,10 +348,3 @@ def _to_usage(usage: Usage | None) -> RunUsage | None:
         "output_tokens": usage.completion_tokens,
         "total_tokens": usage.total_tokens,
     }
-
-
-def _sum_usage(counted: Sequence[Usage | None]) -> Usage | None:
-    known = [usage for usage in counted if usage is not None]
-    if not known:
-        return None
-    return Usage(sum(one.prompt_tokens for one in known), sum(one.completion_tokens for one in known))

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
-from beckon_agent.core.model_types import Usage
+from beckon_agent.core.model_types import Usage, sum_usages
 from beckon_agent.core.records import (
     ConversationSummary,
     Exchanged,
@@ -259,8 +259,6 @@ def tokens_so_far(connection: Connection, run_ids: Sequence[str]) -> dict[str, U
     found: dict[str, Usage] = {}
     statement = select(turns.c.run_id, turns.c.usage).where(turns.c.run_id.in_(run_ids))
     for run_id, document in connection.execute(statement):
-        if (usage := usage_of(document)) is not None:
-            before = found.get(run_id, Usage(0, 0))
-            prompt = before.prompt_tokens + usage.prompt_tokens
-            found[run_id] = Usage(prompt, before.completion_tokens + usage.completion_tokens)
+        if (usage := sum_usages((found.get(run_id), usage_of(document)))) is not None:
+            found[run_id] = usage
     return found

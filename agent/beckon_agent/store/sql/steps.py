@@ -17,7 +17,7 @@ from beckon_agent.store.sql.tables import calls, events, materials, runs, turns
 from beckon_agent.store.sql.tables import events as table
 
 
-def usage_of(document: Mapping[str, int] | None) -> Usage | None:
+def usage_of(document: Mapping[str, Any] | None) -> Usage | None:
     """Return the usage stored as a document, or `None`.
 
     The document is the output of `dataclasses.asdict`.
