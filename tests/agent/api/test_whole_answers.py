@@ -75,7 +75,7 @@ def openai_client(service: ClosedService) -> AsyncOpenAI:
 
 def counted(prompt: Document | None, completion: Document | None, *, calling: bool = False) -> Reply:
     """Return an answer with a usage of 10 and 5 tokens, and these details."""
-    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    usage: Document = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     usage |= {"prompt_tokens_details": prompt, "completion_tokens_details": completion}
     begun = asks_for(("test_echo", {"text": "x"})) if calling else streamed(chunk({"content": "Hi."}, "stop"))
     return Reply([*begun.pieces[:-1], sse({"choices": [], "usage": usage})])
