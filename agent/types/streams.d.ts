@@ -25,7 +25,11 @@ export type ResponseEvent = { sequence_number: number } & (
           response: ResponseDocument;
       }
     | { type: "response.output_item.added" | "response.output_item.done"; output_index: number; item: Item }
-    | { type: "response.output_text.delta" | "response.reasoning_text.delta"; output_index: number; delta: string }
+    | {
+          type: "response.output_text.delta" | "response.refusal.delta" | "response.reasoning_text.delta";
+          output_index: number;
+          delta: string;
+      }
     | { type: "response.mcp_call_arguments.done"; output_index: number; arguments: string }
     | ({ type: "beckon:mcp_call.progress"; output_index: number } & ProgressDocument)
     | { type: "error"; code: string; message: string }
@@ -33,7 +37,7 @@ export type ResponseEvent = { sequence_number: number } & (
 
 /** An event of a run's stream. */
 export type RunEvent =
-    | { type: "text" | "reasoning"; text: string }
+    | { type: "text" | "refusal" | "reasoning"; text: string }
     | {
           type:
               | "call"

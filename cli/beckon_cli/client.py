@@ -220,7 +220,7 @@ class StoredAnswer:
     def text(self) -> str:
         """The model's text in the response."""
         parts = [part for item in self._items_of("message") for part in item["content"]]
-        return "".join(part.get("text", "") for part in parts)
+        return "".join(part.get("text") or part.get("refusal", "") for part in parts)
 
     @property
     def incomplete(self) -> bool:

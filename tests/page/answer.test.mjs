@@ -52,6 +52,18 @@ test("the events of a stream grow an answer", () => {
     assert.equal(isOver(answer), false);
 });
 
+test("a refusal is the text of its answer", () => {
+    const refusing = { ...message(""), content: [] };
+    const refused = { ...message(""), content: [{ type: "refusal", refusal: "I cannot." }] };
+    const streamed = applied(
+        { type: "response.output_item.added", output_index: 0, item: refusing },
+        { type: "response.refusal.delta", output_index: 0, delta: "I can" },
+        { type: "response.refusal.delta", output_index: 0, delta: "not." },
+    );
+    assert.equal(textOf(streamed), "I cannot.");
+    assert.equal(textOf(answerOf(response({ output: [refused] }))), "I cannot.");
+});
+
 test("a tool's progress is part of its call until the call is done", () => {
     const events = [
         { type: "response.output_item.added", output_index: 0, item: call() },

@@ -100,6 +100,19 @@ def _sum_details(details: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerDetails:
+    """The parts of an answer besides text, reasoning and calls.
+
+    `refusal` is what the model says in place of an answer.
+    """
+
+    refusal: str = ""
+
+
+NO_DETAILS: Final = AnswerDetails()
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A whole answer of the model: the last item of every stream.
 
@@ -116,6 +129,7 @@ class Turn:
     usage: Usage | None = None
     sent: tuple[str, ...] = ()
     refused: tuple[RefusedCall, ...] = ()
+    details: AnswerDetails = NO_DETAILS
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +225,4 @@ def _iterate_texts(message: Message) -> Iterator[str]:
         yield content
     for part in json_values.as_sequence(content):
         yield json_values.as_text(json_values.as_mapping(part).get("text"))
+    yield json_values.as_text(message.get("refusal"))

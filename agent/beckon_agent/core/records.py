@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from beckon_agent.core.model_types import Message, Usage
+from beckon_agent.core.model_types import NO_DETAILS, AnswerDetails, Message, Usage
 from beckon_agent.core.run_events import Ending
 from beckon_contract.resources.tools import CallOrigin
 
@@ -96,10 +96,10 @@ class Ended:
 class StoredTurn:
     """One answer of the model; its calls are stored as `StoredCall`s.
 
-    `sent` is as in `Turn`. `written` are the calls as the model wrote them, each with `id`, `name`,
-    `arguments` (a text) and `extra`. `prompt` is its prompt: `model` (a name), `limit` (the number of tools
-    it takes), and the digests of two materials: `system` (a message) and `tools` (a list of digests). Both
-    `written` and `prompt` are `None` in turns from before these were stored. `seconds` is its duration;
+    `sent` and `details` are as in `Turn`. `written` are the calls as the model wrote them, each with `id`,
+    `name`, `arguments` (a text) and `extra`. `prompt` is its prompt: `model` (a name), `limit` (the number of
+    tools it takes), and the digests of two materials: `system` (a message) and `tools` (a list of digests).
+    Both `written` and `prompt` are `None` in turns from before these were stored. `seconds` is its duration;
     `ended_at` is set by the store.
     """
 
@@ -112,6 +112,7 @@ class StoredTurn:
     written: Sequence[Mapping[str, object]] | None = None
     prompt: Mapping[str, Any] | None = None
     seconds: float | None = None
+    details: AnswerDetails = NO_DETAILS
     ended_at: float | None = _store_field()
 
 

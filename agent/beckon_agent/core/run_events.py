@@ -77,6 +77,12 @@ class TextDelta(RunEvent):
     text: str
 
 
+@run_event("RefusalDelta", "refusal")
+@dataclass(frozen=True, slots=True)
+class RefusalDelta(TextDelta):
+    """A piece of a refusal. It is the answer's text for an API without refusals."""
+
+
 @run_event("ReasoningDelta", "reasoning")
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta(RunEvent):

@@ -35,6 +35,7 @@ def turn_to_store(step: int, turn: Turn, prompt: Mapping[str, object] | None) ->
         sent=turn.sent,
         written=[asdict(call) for call in turn.calls],
         prompt=prompt,
+        details=turn.details,
     )
 
 
@@ -80,7 +81,7 @@ def progress_from_past(past: Past, tools: Mapping[str, Tool], characters: int) -
     for turn in past.turns:
         messages += _to_messages(calls, characters)
         calls = [_recall_call(call, tools) for call in by_step.get(turn.step, ())]
-        messages.append(assistant_message(turn.text, turn.reasoning, [call.prepared for call in calls]))
+        messages.append(assistant_message(turn, [call.prepared for call in calls]))
     last = past.turns[-1]
     return RunProgress(
         step=last.step + 1,

@@ -68,7 +68,8 @@ def widen_limit(request: ModelRequest, turn: Turn) -> ModelRequest | None:
     It is needed if reasoning used up the limit: such an answer has neither text nor calls, and ends with
     `length`.
     """
-    if request.max_tokens is None or turn.finish_reason != "length" or turn.text or turn.calls:
+    answered = turn.text or turn.calls or turn.details.refusal
+    if request.max_tokens is None or turn.finish_reason != "length" or answered:
         return None
     return replace(request, max_tokens=request.max_tokens * _WIDER)
 

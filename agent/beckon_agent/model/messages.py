@@ -97,6 +97,9 @@ def _open_slots(message: Message, role: str, ids: set[str], *, signed_ids: bool)
     turn = _TurnSlots(clean)
     if role != "assistant":
         return turn
+    if refusal := json_values.as_text(clean.pop("refusal", None)):  # few servers take it back as such
+        said = clean["content"]
+        clean["content"] = refusal if is_blank(said) else _join_contents(said, refusal)
     calls = []
     for entry in _call_entries(message):
         wire_id = json_values.as_text(entry.get("id"))

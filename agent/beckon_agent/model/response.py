@@ -11,8 +11,16 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import BROKE_OFF, ToolCall, Turn, Usage, call_id, may_stay
-from beckon_agent.core.run_events import ReasoningDelta, TextDelta
+from beckon_agent.core.model_types import (
+    BROKE_OFF,
+    AnswerDetails,
+    ToolCall,
+    Turn,
+    Usage,
+    call_id,
+    may_stay,
+)
+from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, TextDelta
 
 _KNOWN = frozenset({"index", "id", "type", "function"})
 
@@ -250,12 +258,14 @@ class AnswerReader:
         """Whether anything of an answer came, be it empty."""
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._refusal: list[str] = []
         self._splitter = ThinkSplitter()
         self._calls = CallAccumulator()
         self._finish_reason: str | None = None
         self._usage: Usage | None = None
         self._whole = False
         self._thoughts, self._words = json_values.Joiner(), json_values.Joiner()
+        self._refusing = json_values.Joiner()
         self._brought: set[str] = set()
         self._beside: Mapping[str, object] = {}
 
@@ -276,6 +286,7 @@ class AnswerReader:
         yield from self._read_reasoning(self._thoughts.close())
         yield from self._collect_pieces(self._splitter.feed(self._words.close()))
         yield from self._collect_pieces(self._splitter.close())
+        yield from self._read_refusal(self._refusing.close())
 
     def mark_whole(self) -> None:
         """Mark the answer as whole without a finish reason.
@@ -307,6 +318,7 @@ class AnswerReader:
             calls=self._calls.finish(taken, cut_off=self.broke_off or self._finish_reason == "length"),
             finish_reason=BROKE_OFF if self.broke_off else self._finish_reason,
             usage=self._usage,
+            details=AnswerDetails("".join(self._refusal)),
         )
 
     def _read_choice(self, choice: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
@@ -326,8 +338,7 @@ class AnswerReader:
         if isinstance(content, list):
             thought += _join_parts(content, thinking=True)
             content = _join_parts(content, thinking=False)
-        # A refusal is what the model says instead of an answer, so it is shown as one.
-        text = json_values.as_string(content) or json_values.as_string(message.get("refusal"))
+        text, refusal = json_values.as_string(content), json_values.as_string(message.get("refusal"))
         calls = message.get("tool_calls")
         if thought and "thought" not in besides:
             self._brought.add("thought")
@@ -335,6 +346,9 @@ class AnswerReader:
         if text and "words" not in besides:
             self._brought.add("words")
             yield from self._collect_pieces(self._splitter.feed(self._words.feed(text)))
+        if refusal and "refusal" not in besides:
+            self._brought.add("refusal")
+            yield from self._read_refusal(self._refusing.feed(refusal))
         if calls and "calls" not in besides:
             self._brought.add("calls")
             self._calls.feed(calls)
@@ -342,6 +356,11 @@ class AnswerReader:
     def _read_reasoning(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
         if piece:
             yield from self._collect_pieces([ReasoningDelta(piece)])
+
+    def _read_refusal(self, piece: str) -> Iterator[TextDelta]:
+        if piece:
+            self._refusal.append(piece)
+            yield RefusalDelta(piece)
 
     def _collect_pieces(
         self, pieces: list[TextDelta | ReasoningDelta]

@@ -10,7 +10,7 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message, ToolCall, Turn
 from beckon_agent.core.records import StoredCall, StoredTurn
-from beckon_agent.core.run_events import CallFinished, ReasoningDelta, StreamItem, TextDelta
+from beckon_agent.core.run_events import CallFinished, ReasoningDelta, RefusalDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.durable.prompts import tool_document
 from beckon_agent.model.errors import ModelError
@@ -92,7 +92,7 @@ class RecordedModel:
         """
         spoke = any(turn.text for turn in self._recording.past.turns)
         for piece in self._recording.pieces_of(step):
-            if spoke and isinstance(piece, TextDelta):
+            if spoke and type(piece) is TextDelta:
                 spoke = False
                 yield TextDelta(piece.text.removeprefix("\n\n"))
             else:
@@ -105,11 +105,12 @@ def _cut_text(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
     The first sizes may include the blank line that the loop adds after a call; it is subtracted.
     """
     left: dict[type[Piece], str] = {TextDelta: turn.text, ReasoningDelta: turn.reasoning}
-    shown = sum(len(shape.text) for shape in shapes if isinstance(shape, TextDelta))
+    left[RefusalDelta] = turn.details.refusal
+    shown = sum(len(shape.text) for shape in shapes if type(shape) is TextDelta)
     gap = max(0, shown - len(turn.text))
     for shape in shapes:
         length = len(shape.text)
-        if isinstance(shape, TextDelta):
+        if type(shape) is TextDelta:
             length, gap = max(0, length - gap), max(0, gap - length)
         kind = type(shape)
         text, left[kind] = left[kind][:length], left[kind][length:]
@@ -120,7 +121,14 @@ def _cut_text(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _to_turn(turn: StoredTurn, calls: Sequence[StoredCall]) -> Turn:
-    return Turn(turn.text, turn.reasoning, tuple(_written_calls(turn, calls)), turn.finish_reason, turn.usage)
+    return Turn(
+        turn.text,
+        turn.reasoning,
+        tuple(_written_calls(turn, calls)),
+        turn.finish_reason,
+        turn.usage,
+        details=turn.details,
+    )
 
 
 def _written_calls(turn: StoredTurn, calls: Sequence[StoredCall]) -> Iterator[ToolCall]:

@@ -157,7 +157,7 @@ class Run:
         calls = offer.answer_searches(calls)
         made = [ToolCallState(f"{self._context.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
         await self._context.journal.record_turn(step, turn, made)
-        self._add_message(assistant_message(turn.text, turn.reasoning, calls))
+        self._add_message(assistant_message(turn, calls))
         async with aclosing(self._call_all(made)) as finished:
             async for event in finished:
                 yield event
@@ -177,8 +177,8 @@ class Run:
         options = options_of_step(self._options, step)
         async with aclosing(self._model.stream(self._messages, tools, options)) as items:
             while (item := await self._in_time(anext(items, None))) is not None:
-                if isinstance(item, TextDelta):
-                    yield TextDelta(gap + item.text)
+                if type(item) is TextDelta:  # a refusal is no text of the answer
+                    yield TextDelta(gap + item.text) if gap else item
                     gap, self._spoke = "", True
                 elif not isinstance(item, ToolCall):
                     yield item

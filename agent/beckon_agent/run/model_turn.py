@@ -16,7 +16,7 @@ from beckon_agent.core.model_types import (
     ToolCall,
     Turn,
 )
-from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
+from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
 from beckon_agent.dialects.base import Allows, Dialect, Item, RawCall, Reader
 from beckon_agent.dialects.provenance import Provenance
@@ -116,11 +116,11 @@ class DialectModel:
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
                 match item:
+                    case ReasoningDelta() | RefusalDelta():
+                        yield item
                     case TextDelta(text):
                         for piece in await reading.feed(text):
                             yield piece
-                    case ReasoningDelta():
-                        yield item
                     case Turn():
                         for piece in await reading.finish(called=bool(item.calls)):
                             yield piece

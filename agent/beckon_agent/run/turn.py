@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import BROKE_OFF, Message
+from beckon_agent.core.model_types import BROKE_OFF, Message, Turn
+from beckon_agent.core.records import StoredTurn
 from beckon_agent.core.run_events import CallFinished, CallProgressed, Ending
 from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.tool_calls.checkpoint import ToolCallState
@@ -78,11 +79,14 @@ def count_results(added: Iterable[Message]) -> int:
 _FAULTS = frozenset({BROKE_OFF, "error", "network_error"})
 
 
-def assistant_message(text: str, reasoning: str, calls: Sequence[PreparedCall]) -> Message:
+def assistant_message(turn: Turn | StoredTurn, calls: Sequence[PreparedCall]) -> Message:
     """Return the message of one answer of the model."""
-    message: Message = {"role": "assistant", "content": text or (None if calls else "")}
-    if reasoning:
-        message["reasoning_content"] = reasoning
+    refusal = turn.details.refusal
+    message: Message = {"role": "assistant", "content": turn.text or (None if calls or refusal else "")}
+    if refusal:
+        message["refusal"] = refusal
+    if turn.reasoning:
+        message["reasoning_content"] = turn.reasoning
     if calls:
         message["tool_calls"] = [call.as_message_part() for call in calls]
     return message

@@ -69,7 +69,7 @@ def output_attribute(turn: Turn) -> dict[str, str]:
     calls = [_to_call(call.id, call.name, call.arguments) for call in turn.calls]
     message = {
         "role": "assistant",
-        "parts": [*_text_parts(turn.text), *calls],
+        "parts": [*_text_parts(turn.text or turn.details.refusal), *calls],
         "finish_reason": turn.finish_reason or "stop",
     }
     return {"gen_ai.output.messages": _to_json([message])}

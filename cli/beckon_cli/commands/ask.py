@@ -173,6 +173,11 @@ class _Conversation:
 _CUT = frozenset({"length", "content_filter"})  # finish reasons of an incomplete answer
 
 
+def _delta_text(choice: dict[str, Any]) -> str:
+    delta = choice.get("delta", {})
+    return delta.get("content") or delta.get("refusal") or ""
+
+
 class _ShownAnswer:
     """A streamed answer: its text and its tool calls."""
 
@@ -185,16 +190,14 @@ class _ShownAnswer:
 
     def shows(self, chunk: dict[str, Any]) -> bool:
         """Return True if a chunk has permanent output: text or a call."""
-        return bool(chunk.get("beckon")) or any(
-            choice.get("delta", {}).get("content") for choice in chunk.get("choices") or []
-        )
+        return bool(chunk.get("beckon")) or any(map(_delta_text, chunk.get("choices") or []))
 
     def take(self, chunk: dict[str, Any]) -> None:
         """Read one chunk, and show it unless quiet."""
         if event := chunk.get("beckon"):
             self._take_call(event)
         for choice in chunk.get("choices") or []:
-            self._show_text(choice.get("delta", {}).get("content") or "")
+            self._show_text(_delta_text(choice))
             if choice.get("finish_reason") in _CUT:
                 self.incomplete = True
 

@@ -8,14 +8,16 @@ import pytest
 import pytest_asyncio
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
+from pydantic import BaseModel
 
 from beckon_agent.auth.authentication import make_authenticator
 from beckon_agent.auth.options import AccessOptions
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
-from tests.agent.responses.running_face import Event, events_of, valid
+from tests.agent.responses.running_face import Event, events_of, kinds, valid
 from tests.agent.running_agent import payloads
-from tests.agent.scripted_model import Reply, asks_for, chunk, sse, streamed
+from tests.agent.scripted_model import Reply, answers, asks_for, calls, chunk, fragment, says, sse, streamed
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -124,10 +126,113 @@ async def test_details_that_the_model_server_does_not_report_are_left_out(
 
 async def test_usage_that_the_model_server_does_not_count_is_null(service: ClosedService) -> None:
     silent = streamed(chunk({"content": "Hi."}, "stop"))
-    answers = [await chat(service, silent), await respond(service, silent)]
+    wholes = [await chat(service, silent), await respond(service, silent)]
     streams = [
         (await chunks_of(service, silent))[-1],
         (await stream_response(service, silent))[-1]["response"],
     ]
 
-    assert [answer["usage"] for answer in answers + streams] == [None] * 4
+    assert [answer["usage"] for answer in wholes + streams] == [None] * 4
+
+
+REFUSING = streamed(
+    chunk({"content": None, "refusal": "I can"}), chunk({"refusal": "not."}), chunk(finish="stop")
+)
+REFUSED_WHOLE = answers(
+    {"choices": [{"index": 0, "message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"}]}
+)
+LATER = [
+    streamed(
+        chunk({"content": "Let me see."}),
+        calls(fragment(0, "c", "test_echo", '{"text":"x"}')),
+        chunk(finish="tool_calls"),
+    ),
+    REFUSING,
+]
+
+
+@pytest.mark.parametrize("script", [[REFUSING], [REFUSED_WHOLE], LATER])
+async def test_a_refusal_is_a_refusal_in_chat_completions(
+    service: ClosedService, script: list[Reply]
+) -> None:
+    wholes = [await chat(service, *script), await chat(service, *script, store=True)]
+    streams = [await chunks_of(service, *script), await chunks_of(service, *script, store=True)]
+
+    text = "Let me see." if script is LATER else None
+    for answer in wholes:
+        message = answer["choices"][0]["message"]
+        assert (message["content"], message["refusal"]) == (text, "I cannot.")
+        assert answer["choices"][0]["finish_reason"] == "stop"
+    for chunks in streams:
+        deltas = [piece["choices"][0]["delta"] for piece in chunks if piece["choices"]]
+        assert "".join(delta.get("refusal", "") for delta in deltas) == "I cannot."
+        assert "".join(delta.get("content", "") for delta in deltas) == (text or "")
+
+
+@pytest.mark.parametrize("script", [[REFUSING], [REFUSED_WHOLE], LATER])
+async def test_a_refusal_is_a_refusal_in_responses(service: ClosedService, script: list[Reply]) -> None:
+    whole = await respond(service, *script)
+    events = await stream_response(service, *script)
+
+    part = {"type": "refusal", "refusal": "I cannot."}
+    for answer in (whole, events[-1]["response"]):
+        assert (answer["status"], answer["output"][-1]["content"]) == ("completed", [part])
+    kinds_of_refusal = [kind for kind in kinds(events) if kind.startswith("refusal")]
+    assert kinds_of_refusal == ["refusal.delta", "refusal.done"]
+    (done,) = (event for event in events if event["type"] == "response.refusal.done")
+    assert done["refusal"] == "I cannot."
+    added = [event["part"] for event in events if event["type"] == "response.content_part.added"]
+    assert added[-1] == {"type": "refusal", "refusal": ""}
+
+
+class Verdict(BaseModel):
+    """An answer with a schema."""
+
+    good: bool
+
+
+async def test_the_parsers_of_the_openai_package_return_a_refusal(service: ClosedService) -> None:
+    service.model.script[:] = [REFUSING] * 3
+    async with openai_client(service) as client:
+        completion = await client.chat.completions.parse(
+            model="beckon", messages=[{"role": "user", "content": "go"}], response_format=Verdict
+        )
+        async with client.chat.completions.stream(
+            model="beckon", messages=[{"role": "user", "content": "go"}], response_format=Verdict
+        ) as stream:
+            streamed_ = await stream.get_final_completion()
+        response = await client.responses.parse(model="beckon", input="go", text_format=Verdict)
+
+    for message in (completion.choices[0].message, streamed_.choices[0].message):
+        assert (message.refusal, message.parsed) == ("I cannot.", None)
+    (item,) = response.output
+    assert isinstance(item, ResponseOutputMessage)
+    assert item.content == [ResponseOutputRefusal(type="refusal", refusal="I cannot.")]
+    assert response.output_parsed is None
+
+
+async def test_a_refusal_is_in_the_run_its_conversation_and_the_next_request(service: ClosedService) -> None:
+    conversation = (await service.http.post("/v1/conversations", json={})).json()["id"]
+    refused = await respond(service, REFUSING, conversation=conversation)
+    service.model.asked.clear()
+    await respond(service, says("Well."), conversation=conversation)
+    items = (await service.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json()["data"]
+    run = (await service.http.get(f"/runs/{refused['id']}")).json()
+    replay = await service.http.post(f"/runs/{refused['id']}/replay", json={})
+
+    assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}
+    assert items[1]["content"] == [{"type": "refusal", "refusal": "I cannot."}]
+    assert run["steps"][0]["text"] == "I cannot."
+    assert '"differences":[]' in replay.text.replace(" ", "")
+
+
+async def test_a_refusal_that_a_client_sends_back_reaches_the_model(service: ClosedService) -> None:
+    history = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "refusal": "I cannot."},
+        {"role": "user", "content": "Please."},
+    ]
+    service.model.asked.clear()
+    await chat(service, says("Well."), messages=history)
+
+    assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}

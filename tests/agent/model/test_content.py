@@ -85,7 +85,7 @@ async def test_blanks_before_tool_calls_are_not_shown() -> None:
 
 async def test_a_refusal_is_what_the_model_says() -> None:
     turn = await turn_after(streamed(chunk({"content": None, "refusal": "I cannot."}), STOP))
-    assert turn.text == "I cannot."
+    assert (turn.text, turn.details.refusal) == ("", "I cannot.")
 
 
 async def test_half_a_character_is_replaced_and_not_passed_on() -> None:

@@ -48,8 +48,8 @@ NEXT_REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "9998"
+down_revision = "0002"
 
 
 def upgrade() -> None:
@@ -65,16 +65,16 @@ async def test_a_database_of_an_older_revision_keeps_what_it_holds(
     await store.aclose()
     own = Path(migrations.__file__).parent
     newer = shutil.copytree(own, tmp_path / "migrations", ignore=shutil.ignore_patterns("__pycache__"))
-    (newer / "versions" / "r0002_later.py").write_text(NEXT_REVISION)
+    (newer / "versions" / "r9998_later.py").write_text(NEXT_REVISION)
     monkeypatch.setattr(migrations, "__file__", str(newer / "__init__.py"))
-    monkeypatch.setattr(migrations, "HEAD", "0002")
+    monkeypatch.setattr(migrations, "HEAD", "9998")
 
     store = await open_store(empty)
 
     assert (run := await store.runs.get("r1")) is not None
     assert run.holder == ME
     assert await execute(empty, "SELECT later FROM runs") == [(5,)]
-    assert await execute(empty, "SELECT version_num FROM beckon_schema") == [("0002",)]
+    assert await execute(empty, "SELECT version_num FROM beckon_schema") == [("9998",)]
     await store.aclose()
 
 

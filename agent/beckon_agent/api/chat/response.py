@@ -17,6 +17,7 @@ from beckon_agent.core.run_events import (
     ClientCallRequested,
     Ending,
     ReasoningDelta,
+    RefusalDelta,
     RunEvent,
     RunFinished,
     TextDelta,
@@ -63,7 +64,7 @@ class ChatAnswer(TypedDict):
 
     role: Literal["assistant"]
     content: str | None
-    refusal: None
+    refusal: str | None
     tool_calls: NotRequired[list[ChatToolCall]]
     reasoning_content: NotRequired[str]
 
@@ -136,6 +137,7 @@ class ChatDelta(TypedDict, total=False):
 
     role: Literal["assistant"]
     content: str
+    refusal: str
     reasoning_content: str
     tool_calls: list[ChatToolCallDelta]
 
@@ -167,6 +169,8 @@ class Completion:
     def to_chunk(self, event: RunEvent) -> bytes | None:
         """Return the chunk for an event. `None` if the event is not sent to clients."""
         match event:
+            case RefusalDelta(text):
+                return self._write_chunk({"refusal": text})
             case TextDelta(text):
                 return self._write_chunk({"content": text})
             case ReasoningDelta(text):
@@ -187,12 +191,14 @@ class Completion:
 
     def to_document(self, events: list[RunEvent]) -> ChatCompletion:
         """Return the answer to a request without `stream`."""
-        text = "".join(event.text for event in events if isinstance(event, TextDelta))
-        reasoning = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+        text, reasoning, refusal = (
+            "".join(event.text for event in events if type(event) is kind)
+            for kind in (TextDelta, ReasoningDelta, RefusalDelta)
+        )
         finished = next(event for event in events if isinstance(event, RunFinished))
         handed = [self._to_tool_call(event) for event in events if isinstance(event, ClientCallRequested)]
-        content = None if handed and not text else text
-        message: ChatAnswer = {"role": "assistant", "content": content, "refusal": None}
+        content = None if (handed or refusal) and not text else text
+        message: ChatAnswer = {"role": "assistant", "content": content, "refusal": refusal or None}
         if handed:
             message["tool_calls"] = handed
         if reasoning:

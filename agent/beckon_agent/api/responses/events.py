@@ -6,7 +6,7 @@ the response is created, in progress, and at its end.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from beckon_agent.api.responses import output
 from beckon_agent.api.responses.documents import (
@@ -18,7 +18,7 @@ from beckon_agent.api.responses.documents import (
     state_of_ending,
     state_of_run,
 )
-from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
+from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress, TextKind
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_events import (
@@ -29,6 +29,7 @@ from beckon_agent.core.run_events import (
     CallStarted,
     ClientCallRequested,
     ReasoningDelta,
+    RefusalDelta,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -47,6 +48,17 @@ A request gets it if its `include` has this name, which has the form that the sp
 extension. It repeats the number of the event before it, because it is sent live only, and never again.
 """
 
+_KINDS: dict[type[RunEvent], TextKind] = {
+    TextDelta: "message",
+    RefusalDelta: "refusal",
+    ReasoningDelta: "reasoning",
+}
+_EVENTS: dict[TextKind, str] = {
+    "message": "response.output_text",
+    "refusal": "response.refusal",
+    "reasoning": "response.reasoning_text",
+}
+
 _CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
 
 
@@ -54,7 +66,7 @@ _CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
 class _OpenText:
     """A message or reasoning item still in progress."""
 
-    kind: Literal["message", "reasoning"]
+    kind: TextKind
     id: str
     index: int
     pieces: list[str] = field(default_factory=list)
@@ -139,10 +151,8 @@ class Encoder:
 
     def _encode_event(self, event: RunEvent, ended_at: float | None) -> None:
         match event:
-            case TextDelta(text):
-                self._grow_text("message", text)
-            case ReasoningDelta(text):
-                self._grow_text("reasoning", text)
+            case TextDelta(text) | ReasoningDelta(text):
+                self._grow_text(_KINDS[type(event)], text)
             case TurnNoted():
                 self._unsure.clear()
             case AnswerDropped():
@@ -178,7 +188,7 @@ class Encoder:
             case ClientCallRequested():
                 self._hand_back(event)
 
-    def _grow_text(self, kind: Literal["message", "reasoning"], delta: str) -> None:
+    def _grow_text(self, kind: TextKind, delta: str) -> None:
         if self._text is None or self._text.kind != kind:
             if self._part > 1 and not any(item["type"] == "message" for item in self._added):
                 delta = delta.removeprefix("\n\n")  # what sets it off from text of an earlier part
@@ -188,13 +198,11 @@ class Encoder:
         if text is None or not delta:
             return
         text.pieces.append(delta)
-        if kind == "message":
-            self._emit_part("response.output_text.delta", text, delta=delta, logprobs=[])
-        else:
-            self._emit_part("response.reasoning_text.delta", text, delta=delta)
+        logprobs: dict[str, object] = {"logprobs": []} if kind == "message" else {}
+        self._emit_part(f"{_EVENTS[kind]}.delta", text, delta=delta, **logprobs)
 
-    def _open_text(self, kind: Literal["message", "reasoning"]) -> None:
-        identity = self._next_id("msg" if kind == "message" else "rs")
+    def _open_text(self, kind: TextKind) -> None:
+        identity = self._next_id("rs" if kind == "reasoning" else "msg")
         index = self._add_item(output.write_text_item(kind, identity, None, "in_progress"))
         self._unsure.append(index)
         self._text = _OpenText(kind, identity, index)
@@ -205,10 +213,10 @@ class Encoder:
         if text is None:
             return
         whole = "".join(text.pieces)
+        members: dict[str, object] = {"refusal" if text.kind == "refusal" else "text": whole}
         if text.kind == "message":
-            self._emit_part("response.output_text.done", text, text=whole, logprobs=[])
-        else:
-            self._emit_part("response.reasoning_text.done", text, text=whole)
+            members["logprobs"] = []
+        self._emit_part(f"{_EVENTS[text.kind]}.done", text, **members)
         self._emit_part("response.content_part.done", text, part=output.write_part(text.kind, whole))
         self._finish_item(text.index, output.write_text_item(text.kind, text.id, whole, status))
 

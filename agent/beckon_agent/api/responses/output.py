@@ -31,6 +31,13 @@ class OutputText(TypedDict):
     logprobs: list[Any]
 
 
+class Refusal(TypedDict):
+    """The content part of a message with which the model refuses."""
+
+    type: Literal["refusal"]
+    refusal: str
+
+
 class MessageItem(TypedDict):
     """A message of the model."""
 
@@ -38,7 +45,7 @@ class MessageItem(TypedDict):
     type: Literal["message"]
     status: Progress
     role: Literal["assistant"]
-    content: list[OutputText]
+    content: list[OutputText | Refusal]
 
 
 class ReasoningText(TypedDict):
@@ -105,44 +112,37 @@ class ApprovalRequestItem(_Origin):
     arguments: str
 
 
+TextKind = Literal["message", "refusal", "reasoning"]
+"""The text of an item: a message's, a message's that is a refusal, or the model's reasoning."""
+
 OutputItem = MessageItem | ReasoningItem | FunctionCallItem | McpCallItem | ApprovalRequestItem
 """One item of a response's output."""
 
 
-def write_message(item_id: str, text: str | None, status: Progress) -> MessageItem:
-    """Return a message of the model. `text` is `None` if the message has only begun."""
-    content = [] if text is None else [write_text_part(text)]
+def write_text_item(
+    kind: TextKind, item_id: str, text: str | None, status: Progress
+) -> MessageItem | ReasoningItem:
+    """Return a message or reasoning item. `text` is `None` if it has only begun."""
+    if kind == "reasoning":
+        thought = [] if text is None else [_reasoning_part(text)]
+        return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": thought}
+    content = [] if text is None else [_message_part(kind, text)]
     return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
 
 
-def write_text_part(text: str) -> OutputText:
-    """Return the content part of a message."""
+def write_part(kind: TextKind, text: str) -> OutputText | Refusal | ReasoningText:
+    """Return the content part of a message or reasoning item."""
+    return _reasoning_part(text) if kind == "reasoning" else _message_part(kind, text)
+
+
+def _message_part(kind: Literal["message", "refusal"], text: str) -> OutputText | Refusal:
+    if kind == "refusal":
+        return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def write_reasoning(item_id: str, text: str | None, status: Progress) -> ReasoningItem:
-    """Return a reasoning item of the model. `text` is `None` if the reasoning has only begun."""
-    content = [] if text is None else [write_reasoning_part(text)]
-    return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": content}
-
-
-def write_reasoning_part(text: str) -> ReasoningText:
-    """Return the content part of a reasoning item."""
+def _reasoning_part(text: str) -> ReasoningText:
     return {"type": "reasoning_text", "text": text}
-
-
-def write_text_item(
-    kind: Literal["message", "reasoning"], item_id: str, text: str | None, status: Progress
-) -> MessageItem | ReasoningItem:
-    """Return a message or reasoning item."""
-    if kind == "message":
-        return write_message(item_id, text, status)
-    return write_reasoning(item_id, text, status)
-
-
-def write_part(kind: Literal["message", "reasoning"], text: str) -> OutputText | ReasoningText:
-    """Return the content part of a message or reasoning item."""
-    return write_text_part(text) if kind == "message" else write_reasoning_part(text)
 
 
 def write_function_call(
@@ -317,9 +317,11 @@ def _write_assistant_items(
     message: Message, answers: dict[str, Message], next_id: _NextId
 ) -> Iterator[ConversationItem]:
     if thought := json_values.as_text(message.get("reasoning_content")):
-        yield write_reasoning(next_id("rs"), thought, "completed")
+        yield write_text_item("reasoning", next_id("rs"), thought, "completed")
     if said := json_values.as_text(message.get("content")):
-        yield write_message(next_id("msg"), said, "completed")
+        yield write_text_item("message", next_id("msg"), said, "completed")
+    if refusal := json_values.as_text(message.get("refusal")):
+        yield write_text_item("refusal", next_id("msg"), refusal, "completed")
     for call in json_values.as_sequence(message.get("tool_calls")):
         yield _write_call(json_values.as_mapping(call), answers, next_id)
 

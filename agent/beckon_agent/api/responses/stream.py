@@ -21,6 +21,7 @@ from beckon_agent.core.run_events import (
     CallStarted,
     ClientCallRequested,
     ReasoningDelta,
+    RefusalDelta,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -46,6 +47,8 @@ def _text_events(turn: StoredTurn, *, spoke: bool) -> Iterator[RunEvent]:
         yield ReasoningDelta(turn.reasoning)
     if turn.text:
         yield TextDelta(("\n\n" if spoke else "") + turn.text)
+    if turn.details.refusal:
+        yield RefusalDelta(turn.details.refusal)
 
 
 def _call_events(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEvent]:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Double, Row, Update, and_, bindparam, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from beckon_agent.core.model_types import NO_DETAILS
 from beckon_agent.core.records import (
     FINAL,
     Decision,
@@ -253,6 +254,7 @@ def _add_turn(connection: Connection, run_id: str, turn: StoredTurn, made: Seque
             "written": turn.written,
             "prompt": turn.prompt,
             "seconds": turn.seconds,
+            "details": None if turn.details == NO_DETAILS else asdict(turn.details),
         },
     )
     if made:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, func, or_, select, update
 
-from beckon_agent.core.model_types import Usage
+from beckon_agent.core.model_types import AnswerDetails, Usage
 from beckon_agent.core.records import LogEntries, Past, StoredCall, StoredTurn
 from beckon_agent.store.base import NotHeld
 from beckon_agent.store.sql import database
@@ -113,7 +113,11 @@ def requeue_run(connection: Connection, run_id: str) -> bool:
 
 
 def _to_turn(members: dict[str, Any]) -> StoredTurn:
-    converted = {"usage": usage_of(members["usage"]), "sent": tuple(members["sent"] or ())}
+    converted = {
+        "usage": usage_of(members["usage"]),
+        "sent": tuple(members["sent"] or ()),
+        "details": AnswerDetails(**members["details"] or {}),
+    }
     return StoredTurn(**members | converted)
 
 

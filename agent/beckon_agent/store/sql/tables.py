@@ -156,6 +156,7 @@ turns = Table(
     Column("prompt", JsonText),
     Column("seconds", Double),
     Column("ended_at", Double),
+    Column("details", JsonText),
 )
 
 calls = Table(

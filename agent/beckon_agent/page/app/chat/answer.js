@@ -153,6 +153,7 @@ function changeItem(items, event) {
     if (!shown) return;
     switch (event.type) {
         case "response.output_text.delta":
+        case "response.refusal.delta":
         case "response.reasoning_text.delta":
             items[event.output_index] = { ...shown, text: shown.text + event.delta };
             break;
@@ -192,7 +193,7 @@ function settle(answer, response) {
  */
 function shownOf(item) {
     const parts = "content" in item ? item.content : [];
-    const text = parts.map((part) => part.text ?? "").join("");
+    const text = parts.map((part) => ("refusal" in part ? part.refusal : (part.text ?? ""))).join("");
     return { id: item.id, item, text, began: Date.now(), seconds: undefined };
 }
 
