@@ -209,10 +209,14 @@ class RunFinished(RunEvent):
 @run_event("RunFailed", "failed", once=True)
 @dataclass(frozen=True, slots=True)
 class RunFailed(RunEvent):
-    """The last event of a failed run; `code` is for programs."""
+    """The last event of a failed run.
+
+    `code` is for programs. `retry_after` is the time until the next attempt in seconds, if it is known.
+    """
 
     code: str
     message: str
+    retry_after: int | None = None
 
 
 StreamItem = TextDelta | ReasoningDelta | ToolCall | Turn

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -158,7 +159,8 @@ class RunWorker:
             await self._store.runs.release_runs(self._holder, seconds=self._later, only=[self.run.id])
             return
         logger.warning("request %s: run %s failed: %s", request_id(), self.run.id, error)
-        await self._fail_run(_error_code(error), str(error))
+        wait = None if isinstance(error, NoRoom) else error.retry_after
+        await self._fail_run(_error_code(error), str(error), math.ceil(wait or 0) or None)
 
     async def _take_event(self, event: RunEvent) -> None:
         """Publish an event. Followers here get the last one only after the outcome of the run is stored."""
@@ -178,8 +180,9 @@ class RunWorker:
                 )
                 self.broadcast.publish(event)
 
-    async def _fail_run(self, code: str, message: str) -> None:
-        failed, event = Ended("failed", error={"code": code, "message": message}), RunFailed(code, message)
+    async def _fail_run(self, code: str, message: str, retry_after: int | None = None) -> None:
+        failed = Ended("failed", error={"code": code, "message": message})
+        event = RunFailed(code, message, retry_after)
         try:
             self._publish_event(event, aloud=False)
             await self._announce_end(event)

@@ -298,7 +298,9 @@ class _StreamedAnswer:
                 async for piece in self.rest:
                     yield piece
             except ModelError as error:
-                raise StreamBroken(f"the answer broke off: {error.message}", status=error.status) from error
+                broken = StreamBroken(f"the answer broke off: {error.message}", status=error.status)
+                broken.ours, broken.retry_after = error.ours, error.retry_after
+                raise broken from error
 
     def to_turn(self) -> Turn:
         """Return the whole answer, once all pieces were taken."""

@@ -1,7 +1,9 @@
 """The errors of a model, by the party to act, and their reader.
 
     ModelError
-    ├── ModelUnavailable        no one: it may work later (429, 5xx, connection, time-out)
+    ├── ModelUnavailable        no one: it may work later (5xx, connection, time-out)
+    │   ├── RateLimited         the same, for a 429
+    │   └── ModelOverloaded     the same, for a 503
     ├── StreamBroken            the user: the answer broke off after its beginning was shown
     ├── ModelAuthError          the operator: key, permission, quota or account
     └── ModelRefused            the caller: this request will never do (other 4xx)
@@ -23,7 +25,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import mktime_tz, parsedate_tz
-from typing import ClassVar
 
 from beckon_agent.core import json_values
 
@@ -33,10 +34,12 @@ class ModelError(Exception):
 
     `status` is the HTTP status, or the one named by the error. `code` is the server's code for it; `ours` is
     our own, the same in the errors of every API for every server. `param` is the field to change.
+    `retry_after` is the wait that the server demands, in seconds.
     """
 
-    ours: ClassVar[str] = ""
+    ours: str = ""
     param: str = "messages"
+    retry_after: float | None = None
 
     def __init__(self, message: str, *, status: int | None = None, code: str = "") -> None:
         super().__init__(message)
@@ -46,9 +49,19 @@ class ModelError(Exception):
 
 
 class ModelUnavailable(ModelError):
-    """No answer now; the client has already tried again. `retry_after` is in seconds."""
+    """No answer now; the client has already tried again."""
 
-    retry_after: float | None = None
+
+class RateLimited(ModelUnavailable):
+    """The server takes no more requests for now."""
+
+    ours = "rate_limit_exceeded"
+
+
+class ModelOverloaded(ModelUnavailable):
+    """The server is overloaded, or not ready."""
+
+    ours = "overloaded"
 
 
 class StreamBroken(ModelError):
@@ -190,9 +203,7 @@ class ErrorReader:
         shown = f" ({status})" if status else ""
         error = kind(f"{self.server} refused the request{shown}: {said}", status=status, code=code)
         if isinstance(error, ModelUnavailable):
-            error = ModelUnavailable(
-                f"{self.server} has no answer now{shown}: {said}", status=status, code=code
-            )
+            error = kind(f"{self.server} has no answer now{shown}: {said}", status=status, code=code)
             error.retry_after = wait
         return error
 
@@ -214,6 +225,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None if date is None else max(0.0, mktime_tz(date) - time.time())
 
 
+_WAITING: dict[int | None, type[ModelError]] = {429: RateLimited, 503: ModelOverloaded}
+
+
 def _error_class(status: int | None, words: str) -> type[ModelError]:
     if status in (401, 402, 403):
         return ModelAuthError
@@ -222,7 +236,9 @@ def _error_class(status: int | None, words: str) -> type[ModelError]:
             return kind
     if status == 413:
         return ContextTooLong
-    if status is None or status in (408, 409, 425, 429) or status >= 500:
+    if status in _WAITING:
+        return _WAITING[status]
+    if status is None or status in (408, 409, 425) or status >= 500:
         return ModelUnavailable
     return ModelRefused
 

@@ -1,5 +1,6 @@
 """All that the model server says of an answer reaches the client, at both APIs and from the store."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,7 +18,18 @@ from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
 from tests.agent.responses.running_face import Event, events_of, kinds, valid
 from tests.agent.running_agent import payloads
-from tests.agent.scripted_model import Reply, answers, asks_for, calls, chunk, fragment, says, sse, streamed
+from tests.agent.scripted_model import (
+    Reply,
+    answers,
+    asks_for,
+    calls,
+    chunk,
+    fragment,
+    refuses,
+    says,
+    sse,
+    streamed,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -236,3 +248,66 @@ async def test_a_refusal_that_a_client_sends_back_reaches_the_model(service: Clo
     await chat(service, says("Well."), messages=history)
 
     assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}
+
+
+ECHO = asks_for(("test_echo", {"text": "x"}))
+CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
+
+
+@pytest.mark.parametrize(
+    ("status", "wait", "shown"), [(429, "90", "90"), (503, "61.5", "62"), (503, "", "1")]
+)
+@pytest.mark.parametrize("store", [False, True])
+async def test_a_model_server_without_room_is_so_at_chat_completions(
+    service: ClosedService, status: int, wait: str, shown: str, store: bool
+) -> None:
+    refusal = refuses(status, "slow down", **({"retry-after": wait} if wait else {}))
+    service.model.script[:] = [refusal, refusal]
+    for answer in [
+        await service.chat("beckon", None, store=store),
+        await service.chat("beckon", None, store=store, stream=True),
+    ]:
+        assert (answer.status_code, answer.headers["retry-after"]) == (status, shown)
+        error = answer.json()["error"]
+        assert error["code"] == CODES[status]
+        assert error["type"] == ("rate_limit_error" if status == 429 else "server_error")
+        assert "slow down" in error["message"]
+
+
+@pytest.mark.parametrize(("status", "wait", "shown"), [(429, "90", "90"), (503, "", "1")])
+async def test_a_model_server_without_room_is_so_at_responses(
+    service: ClosedService, status: int, wait: str, shown: str
+) -> None:
+    refusal = refuses(status, "slow down", **({"retry-after": wait} if wait else {}))
+    service.model.script[:] = [refusal, refusal]
+    body = {"model": "beckon", "input": "go"}
+    whole = await service.http.post("/v1/responses", json=body)
+    events = events_of(await service.http.post("/v1/responses", json={**body, "stream": True}))
+
+    assert (whole.status_code, whole.headers["retry-after"]) == (status, shown)
+    assert whole.json()["error"]["code"] == CODES[status]
+    assert (events[-2]["type"], events[-2]["code"]) == ("error", CODES[status])
+    assert events[-1]["response"]["error"]["code"] == "rate_limit_exceeded"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_stream_that_began_names_the_error_of_the_model_server(
+    service: ClosedService, status: int
+) -> None:
+    broken = streamed(chunk({"content": "Well"}), {"error": {"message": "slow down", "code": status}})
+    for script in ([ECHO, refuses(status, "slow down")], [broken]):
+        service.model.script[:] = script
+        text = (await service.chat("beckon", None, stream=True, beckon={"events": True})).text
+        error = json.loads(text.strip().splitlines()[-1].removeprefix("data: "))["error"]
+        assert error["code"] == CODES[status]
+
+
+@pytest.mark.parametrize("status", [500, 504, 529])
+async def test_other_failures_of_the_model_server_are_502(service: ClosedService, status: int) -> None:
+    service.model.script[:] = [refuses(status, "oops", **{"retry-after": "90"})] * 2
+    answer = await service.chat("beckon", None)
+    response = await service.http.post("/v1/responses", json={"model": "beckon", "input": "go"})
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "model_error")
+    assert response.status_code == 502
+    assert not {"retry-after"} & (answer.headers.keys() | response.headers.keys())

@@ -62,8 +62,8 @@ class ChatRuns:
         async with aclosing(self.engine.follow(run, wait=True)) as events:
             async for _, event in events:
                 match event:
-                    case RunFailed(code, message):
-                        raise ApiError(_STATUS.get(code, 502), message, code=code)
+                    case RunFailed(code, message, wait):
+                        raise ApiError(_STATUS.get(code, 502), message, code=code, retry_after=wait or 1)
                     case AnswerDropped():  # of what its client has read nothing can be taken back
                         raise ApiError(502, "the answer broke off, and was begun anew", code="broken_off")
                     case TurnNoted() | RunSuspended():
@@ -78,9 +78,9 @@ _RESPONSES = {
     **openai_responses(
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
-        _429="A quota is used up; Retry-After says when it has room again.",
+        _429="A quota is used up, here or at the model server; Retry-After says when it has room again.",
         _502="The model server failed.",
-        _503="No run can begin now, or none of this agent; Retry-After says when to ask again.",
+        _503="No run can begin now, or the model server is overloaded; Retry-After says when to ask again.",
         default="Any other error, in the same shape.",
     ),
 }

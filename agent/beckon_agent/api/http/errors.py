@@ -1,6 +1,7 @@
 """Errors as clients expect them: OpenAI's shape under /v1/, problem details (RFC 9457) elsewhere."""
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Literal
@@ -85,6 +86,9 @@ EXPECTED = (ModelError, NoRoom, LimitReached, StoreUnavailable)
 """What ends a run, or keeps one from beginning, and is not a mistake of this service."""
 
 
+_WAITING = {"rate_limit_exceeded": 429, "overloaded": 503}
+
+
 def to_api_error(error: Exception) -> ApiError:
     """Return the answer for an error of a run.
 
@@ -108,7 +112,12 @@ def to_api_error(error: Exception) -> ApiError:
         case ModelError():
             logger.warning("request %s: the model failed: %s", request_id(), error)
             # The model server is upstream of this service.
-            return ApiError(502, f"the model server failed: {error}{_find_cure(error)}", code="model_error")
+            return ApiError(
+                _WAITING.get(error.ours, 502),
+                f"the model server failed: {error}{_find_cure(error)}",
+                code=error.ours or "model_error",
+                retry_after=max(1, math.ceil(error.retry_after or 0)),
+            )
         case _:
             logger.error("request %s: the run failed", request_id(), exc_info=error)
             message = f"an unexpected error; {point_to_log('agent', request_id())}"

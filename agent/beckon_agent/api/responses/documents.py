@@ -277,6 +277,7 @@ class State:
     usage: Usage | None = None
     error: Mapping[str, str] | None = None
     completed_at: float | None = None
+    retry_after: int | None = None
 
 
 def state_of_ending(ending: Ending, usage: Usage | None, ended_at: float | None) -> State:

@@ -171,8 +171,8 @@ class Encoder:
             case RunFinished(ending, usage):
                 self._close_text("incomplete" if ending in _CUT else "completed")
                 self._end_part(state_of_ending(ending, usage, ended_at))
-            case RunFailed(code, message):
-                self._fail_response(code, message)
+            case RunFailed():
+                self._fail_response(event)
 
     def _encode_call(
         self, event: CallStarted | CallFinished | ApprovalRequested | ClientCallRequested
@@ -324,13 +324,14 @@ class Encoder:
             if self._part == self._wanted:
                 self._open_response()
 
-    def _fail_response(self, code: str, message: str) -> None:
-        if code == "cancelled":
+    def _fail_response(self, failed: RunFailed) -> None:
+        if failed.code == "cancelled":
             self._end_part(State("cancelled"))
             return
         self._close_text("incomplete")
-        self._emit_event("error", code=code, message=message, param=None)
-        self._end_part(State("failed", error={"code": code, "message": message}))
+        error = {"code": failed.code, "message": failed.message}
+        self._emit_event("error", **error, param=None)
+        self._end_part(State("failed", error=error, retry_after=failed.retry_after))
 
     def _end_part(self, state: State) -> None:
         cut = state.status in ("failed", "cancelled")

@@ -114,8 +114,9 @@ class ResponseStreamer:
                 pass
         state = encoder.state
         if state is not None and state.error is not None and not encoder.output:
-            code = state.error.get("code", "internal_error")
-            raise ApiError(_STATUSES.get(code, _MODEL_FAILED), state.error.get("message", ""), code=code)
+            code, message = state.error.get("code", "internal_error"), state.error.get("message", "")
+            status, wait = _STATUSES.get(code, _MODEL_FAILED), state.retry_after or 1
+            raise ApiError(status, message, code=code, retry_after=wait)
         return encoder.to_document(run)
 
     async def read_state(self, run: StoredRun, part: int) -> ResponseDocument | None:
