@@ -14,8 +14,10 @@ from beckon_agent.model.errors import (
     ErrorReader,
     ModelAuthError,
     ModelError,
+    ModelOverloaded,
     ModelRefused,
     ModelUnavailable,
+    RateLimited,
     SchemaRejected,
     ToolsNotSupported,
     retry_after,
@@ -89,6 +91,7 @@ OTHERS = [
     (404, "model 'llama9' not found"),
     (422, "temperature must be between 0 and 2"),
 ]
+UNAVAILABLE: dict[int, type[ModelError]] = {429: RateLimited, 503: ModelOverloaded}
 BUSY = [
     (429, "slow down: 10000 tokens per minute"),
     (500, "oops"),
@@ -104,7 +107,7 @@ CASES = [
     *((ContentNotSupported, *case) for case in CONTENTS),
     *((ModelAuthError, *case) for case in KEYS),
     *((ModelRefused, *case) for case in OTHERS),
-    *((ModelUnavailable, *case) for case in BUSY),
+    *((UNAVAILABLE.get(case[0], ModelUnavailable), *case) for case in BUSY),
 ]
 
 
