@@ -8,7 +8,6 @@ before it still lacks, and never by its id alone.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import (
@@ -21,6 +20,7 @@ from beckon_agent.core.model_types import (
     may_stay,
 )
 from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, TextDelta
+from beckon_agent.model.reasoning import ThinkSplitter
 
 _KNOWN = frozenset({"index", "id", "type", "function"})
 
@@ -161,93 +161,6 @@ def _merge_objects(old: Mapping[str, object], new: Mapping[str, object]) -> dict
         both = isinstance(before, dict) and isinstance(value, dict)
         merged[key] = _merge_objects(before, value) if both else value  # type: ignore[arg-type]  # both are mappings or texts
     return merged
-
-
-_TAGS = {
-    "<think>": "</think>",
-    "<thinking>": "</thinking>",
-    "[THINK]": "[/THINK]",
-}
-
-
-class _ThinkState(Enum):
-    BEGINNING = auto()
-    THINKING = auto()
-    ANSWERING = auto()
-
-
-class ThinkSplitter:
-    """Splits streamed content into reasoning and answer, wherever the pieces break.
-
-    Blanks before the first word are held back, and dropped where no word follows:
-    models write them before their tool calls.
-    """
-
-    def __init__(self) -> None:
-        self._state = _ThinkState.BEGINNING
-        self._held = ""
-        self._closing = ""
-        self._thought = False
-
-    def feed(self, piece: str) -> list[TextDelta | ReasoningDelta]:
-        """Take a piece of content; return the pieces certain by now."""
-        if self._state is _ThinkState.ANSWERING:
-            return [TextDelta(piece)] if piece else []
-        self._held += piece
-        found: list[TextDelta | ReasoningDelta] = []
-        while self._take_step(found):
-            pass
-        return found
-
-    def close(self) -> list[TextDelta | ReasoningDelta]:
-        """Return the text held back; an unclosed block is reasoning to its end."""
-        held, self._held = self._held, ""
-        if self._state is _ThinkState.THINKING:
-            return [ReasoningDelta(held)] if held else []
-        return [TextDelta(held)] if held.strip() else []
-
-    def _take_step(self, found: list[TextDelta | ReasoningDelta]) -> bool:
-        """Go on by one decision; return True if another may follow."""
-        if self._state is _ThinkState.BEGINNING:
-            return self._find_opening(found)
-        if self._state is _ThinkState.THINKING:
-            return self._read_reasoning(found)
-        return False
-
-    def _find_opening(self, found: list[TextDelta | ReasoningDelta]) -> bool:
-        word = self._held.lstrip()
-        if not word:
-            return False
-        for opening, closing in _TAGS.items():
-            if word.startswith(opening):
-                self._state, self._closing = _ThinkState.THINKING, closing
-                self._held = word.removeprefix(opening)
-                return True
-        if any(opening.startswith(word) for opening in _TAGS):
-            return False
-        found.append(TextDelta(word if self._thought else self._held))
-        self._state, self._held = _ThinkState.ANSWERING, ""
-        return False
-
-    def _read_reasoning(self, found: list[TextDelta | ReasoningDelta]) -> bool:
-        thought, closed, rest = self._held.partition(self._closing)
-        if closed:
-            self._state, self._thought, self._held = _ThinkState.BEGINNING, True, rest
-        else:
-            held = _possible_start(thought, self._closing)
-            self._held = thought[len(thought) - held :]
-            thought = thought[: len(thought) - held]
-        if thought:
-            found.append(ReasoningDelta(thought))
-        return bool(closed)
-
-
-def _possible_start(text: str, tag: str) -> int:
-    """Return how many characters at the end of a text may be the start of a tag."""
-    for length in range(min(len(tag) - 1, len(text)), 0, -1):
-        if text.endswith(tag[:length]):
-            return length
-    return 0
 
 
 class AnswerReader:

@@ -14,7 +14,7 @@ import pytest
 from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Dialect
 from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
-from beckon_agent.model.response import ThinkSplitter
+from beckon_agent.model.reasoning import ThinkSplitter
 from tests.agent.dialects.reading import Read, declare, read
 from tests.shared_data import shared_data
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from beckon_agent.core.model_types import ModelRequest, Turn, Usage
 from beckon_agent.core.run_events import ReasoningDelta, TextDelta
-from beckon_agent.model.response import ThinkSplitter
+from beckon_agent.model.reasoning import ThinkSplitter
 from tests.agent.scripted_model import (
     QUESTION,
     Asked,
