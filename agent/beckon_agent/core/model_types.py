@@ -99,14 +99,32 @@ def _sum_details(details: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(total)
 
 
+Logprobs = tuple[Mapping[str, Any], ...]
+"""Tokens with their log probabilities, in OpenAI's form."""
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerDetails:
     """The parts of an answer besides text, reasoning and calls.
 
-    `refusal` is what the model says in place of an answer.
+    `refusal` is what the model says in place of an answer. The log probabilities are those of the tokens of
+    the text and of the refusal, `annotations` those of the text, and `fingerprint` is the server's
+    `system_fingerprint`.
     """
 
     refusal: str = ""
+    logprobs: Logprobs = ()
+    refusal_logprobs: Logprobs = ()
+    annotations: tuple[Mapping[str, Any], ...] = ()
+    fingerprint: str = ""
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "AnswerDetails":
+        """Return the details of a JSON object; its arrays become tuples."""
+        members: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+        }
+        return cls(**members)
 
 
 NO_DETAILS: Final = AnswerDetails()

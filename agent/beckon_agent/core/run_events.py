@@ -6,9 +6,9 @@ other APIs take it from its class. An API that has no word for an event leaves i
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from beckon_agent.core.model_types import Message, ToolCall, Turn, Usage
+from beckon_agent.core.model_types import Logprobs, Message, ToolCall, Turn, Usage
 from beckon_contract.resources.tools import CallOrigin
 
 Ending = Literal[
@@ -72,9 +72,13 @@ def run_event(
 @run_event("TextDelta", "text")
 @dataclass(frozen=True, slots=True)
 class TextDelta(RunEvent):
-    """A piece of the answer, to be shown at once."""
+    """A piece of the answer, to be shown at once.
+
+    `logprobs` are those of its tokens, if the model server sends them.
+    """
 
     text: str
+    logprobs: Logprobs = ()
 
 
 @run_event("RefusalDelta", "refusal")
@@ -89,6 +93,24 @@ class ReasoningDelta(RunEvent):
     """A piece of the model's reasoning, separate from the answer."""
 
     text: str
+
+
+@run_event("AnnotationAdded", "annotation")
+@dataclass(frozen=True, slots=True)
+class AnnotationAdded(RunEvent):
+    """A citation in an answer, after its text.
+
+    Its places are counted from the beginning of this answer, whose text has `length` characters.
+    """
+
+    annotation: Mapping[str, Any]
+    length: int
+
+    def place_in(self, length: int) -> Mapping[str, Any]:
+        """Return the annotation for a text of so many characters that ends with this answer's."""
+        before = length - self.length
+        places = {name: self.annotation[name] + before for name in ("start_index", "end_index")}
+        return {**self.annotation, **places}
 
 
 @run_event("CallStarted", "call", same_by="id")
@@ -197,13 +219,14 @@ class RunFinished(RunEvent):
     """The last event of every finished run.
 
     `messages` are those added to the conversation by the run. `usage` is that of its own model; `elsewhere`
-    are the tokens used by agents that it called.
+    are the tokens used by agents that it called. `fingerprint` is that of its last answer.
     """
 
     ending: Ending
     usage: Usage | None
     messages: tuple[Message, ...]
     elsewhere: int = 0
+    fingerprint: str = ""
 
 
 @run_event("RunFailed", "failed", once=True)

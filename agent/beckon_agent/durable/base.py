@@ -73,7 +73,10 @@ def _adapter(name: str) -> TypeAdapter[RunEvent]:
 def event_to_document(event: RunEvent) -> dict[str, object]:
     """Return an event as a JSON object of its fields. The member `type` is its stored name."""
     name = event.stored_name
-    return {"type": name, **_adapter(name).dump_python(event, mode="json")}
+    document = {"type": name, **_adapter(name).dump_python(event, mode="json")}
+    if document.get("logprobs") == []:
+        del document["logprobs"]  # most pieces have none, and a log has thousands
+    return document
 
 
 def event_from_document(document: Mapping[str, object]) -> RunEvent:

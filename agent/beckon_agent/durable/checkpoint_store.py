@@ -89,6 +89,7 @@ def progress_from_past(past: Past, tools: Mapping[str, Tool], characters: int) -
         unfinished=calls,
         usage=sum_usages(turn.usage for turn in past.turns),
         elsewhere=sum(call.tokens for call in past.calls),
+        fingerprint=next((one for turn in reversed(past.turns) if (one := turn.details.fingerprint)), ""),
         answered=None if calls else ending_of(last.finish_reason),
         sent=last.sent,
     )

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from beckon_agent.core.records import FINAL, StoredCall
 from beckon_agent.core.run_events import (
+    AnnotationAdded,
     AnswerDropped,
     CallFinished,
     CallProgressed,
@@ -64,7 +65,7 @@ class EventNumbers:
         key = event.identity
         if key is not None:
             self._known.add(key)
-        self._in_answer = isinstance(event, TextDelta | ReasoningDelta)
+        self._in_answer = isinstance(event, TextDelta | ReasoningDelta | AnnotationAdded)
 
 
 def is_end(event: RunEvent) -> bool:

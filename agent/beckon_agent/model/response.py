@@ -8,11 +8,14 @@ before it still lacks, and never by its id alone.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import (
     BROKE_OFF,
     AnswerDetails,
+    Logprobs,
     ToolCall,
     Turn,
     Usage,
@@ -20,6 +23,7 @@ from beckon_agent.core.model_types import (
     may_stay,
 )
 from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, TextDelta
+from beckon_agent.model.answer_details import read_citations, read_logprobs, read_usage
 from beckon_agent.model.reasoning import ThinkSplitter
 
 _KNOWN = frozenset({"index", "id", "type", "function"})
@@ -172,6 +176,11 @@ class AnswerReader:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
+        self._logprobs: list[Logprobs] = []
+        self._refusal_logprobs: list[Logprobs] = []
+        self._held_logprobs: Logprobs = ()  # of tokens that are not shown yet
+        self._annotations: list[dict[str, Any]] = []
+        self._fingerprint: object = None
         self._splitter = ThinkSplitter()
         self._calls = CallAccumulator()
         self._finish_reason: str | None = None
@@ -184,7 +193,8 @@ class AnswerReader:
 
     def feed(self, payload: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
         """Take one payload; yield the pieces to show."""
-        self._usage = _read_usage(payload) or self._usage
+        self._usage = read_usage(payload) or self._usage
+        self._fingerprint = payload.get("system_fingerprint") or self._fingerprint
         choices = payload.get("choices")
         for choice in choices if isinstance(choices, list) else []:
             # Azure's asynchronous filter results are choices without a delta (autogen#6465).
@@ -195,11 +205,11 @@ class AnswerReader:
     def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
         """Yield the pieces still held back."""
         beside, self._beside = self._beside, {}
-        yield from self._read_message(beside, besides=frozenset(self._brought))
+        yield from self._read_message(beside, {}, besides=frozenset(self._brought))
         yield from self._read_reasoning(self._thoughts.close())
         yield from self._collect_pieces(self._splitter.feed(self._words.close()))
         yield from self._collect_pieces(self._splitter.close())
-        yield from self._read_refusal(self._refusing.close())
+        yield from self._read_refusal(self._refusing.close(), ())
 
     def mark_whole(self) -> None:
         """Mark the answer as whole without a finish reason.
@@ -231,7 +241,13 @@ class AnswerReader:
             calls=self._calls.finish(taken, cut_off=self.broke_off or self._finish_reason == "length"),
             finish_reason=BROKE_OFF if self.broke_off else self._finish_reason,
             usage=self._usage,
-            details=AnswerDetails("".join(self._refusal)),
+            details=AnswerDetails(
+                refusal="".join(self._refusal),
+                logprobs=tuple(chain.from_iterable(self._logprobs)),
+                refusal_logprobs=tuple(chain.from_iterable(self._refusal_logprobs)),
+                annotations=tuple(self._annotations),
+                fingerprint=json_values.as_text(self._fingerprint),
+            ),
         )
 
     def _read_choice(self, choice: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
@@ -239,11 +255,16 @@ class AnswerReader:
         if delta is not None and message:
             # Perplexity repeats the whole text so far in `message` beside every delta, also an empty one.
             self._beside = message
-        yield from self._read_message(message if delta is None else json_values.as_mapping(delta))
+        logprobs = json_values.as_mapping(choice.get("logprobs"))
+        yield from self._read_message(message if delta is None else json_values.as_mapping(delta), logprobs)
         self._finish_reason = self._finish_reason or json_values.as_text(choice.get("finish_reason")) or None
 
     def _read_message(
-        self, message: Mapping[str, object], *, besides: Collection[str] = ()
+        self,
+        message: Mapping[str, object],
+        logprobs: Mapping[str, object],
+        *,
+        besides: Collection[str] = (),
     ) -> Iterator[TextDelta | ReasoningDelta]:
         """Read a delta or a message without the parts in `besides`. Those parts are there already."""
         thought = json_values.first_piece(message, "reasoning_content", "reasoning")
@@ -256,12 +277,18 @@ class AnswerReader:
         if thought and "thought" not in besides:
             self._brought.add("thought")
             yield from self._read_reasoning(self._thoughts.feed(thought))
+        if logprobs and (text or not thought):
+            self._held_logprobs += read_logprobs(logprobs.get("content"))
         if text and "words" not in besides:
             self._brought.add("words")
             yield from self._collect_pieces(self._splitter.feed(self._words.feed(text)))
         if refusal and "refusal" not in besides:
             self._brought.add("refusal")
-            yield from self._read_refusal(self._refusing.feed(refusal))
+            yield from self._read_refusal(
+                self._refusing.feed(refusal), read_logprobs(logprobs.get("refusal"))
+            )
+        if annotations := message.get("annotations"):
+            self._annotations += [one for one in read_citations(annotations) if one not in self._annotations]
         if calls and "calls" not in besides:
             self._brought.add("calls")
             self._calls.feed(calls)
@@ -270,17 +297,26 @@ class AnswerReader:
         if piece:
             yield from self._collect_pieces([ReasoningDelta(piece)])
 
-    def _read_refusal(self, piece: str) -> Iterator[TextDelta]:
+    def _read_refusal(self, piece: str, logprobs: Logprobs) -> Iterator[TextDelta]:
         if piece:
             self._refusal.append(piece)
-            yield RefusalDelta(piece)
+            self._refusal_logprobs.append(logprobs)
+            yield RefusalDelta(piece, logprobs)
 
     def _collect_pieces(
         self, pieces: list[TextDelta | ReasoningDelta]
     ) -> Iterator[TextDelta | ReasoningDelta]:
         for piece in pieces:
             (self._text if isinstance(piece, TextDelta) else self._reasoning).append(piece.text)
-            yield piece
+            yield self._with_logprobs(piece) if self._held_logprobs else piece
+
+    def _with_logprobs(self, piece: TextDelta | ReasoningDelta) -> TextDelta | ReasoningDelta:
+        """Return a piece with the log probabilities of its tokens; those of reasoning are not shown."""
+        logprobs, self._held_logprobs = self._held_logprobs, ()
+        if isinstance(piece, ReasoningDelta):
+            return piece
+        self._logprobs.append(logprobs)
+        return TextDelta(piece.text, logprobs)
 
 
 def _join_parts(content: list[object], *, thinking: bool) -> str:
@@ -300,18 +336,3 @@ def _reasoning_text(inner: object) -> str:
     if isinstance(inner, list):
         return "".join(json_values.as_string(json_values.as_mapping(part).get("text")) for part in inner)
     return json_values.as_string(inner)
-
-
-def _read_usage(payload: Mapping[str, object]) -> Usage | None:
-    usage = json_values.as_mapping(payload.get("usage")) or json_values.as_mapping(
-        json_values.as_mapping(payload.get("x_groq")).get("usage")
-    )
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if isinstance(prompt, int) and isinstance(completion, int):
-        details = (_read_counts(usage.get(f"{side}_tokens_details")) for side in ("prompt", "completion"))
-        return Usage(prompt, completion, *details)
-    return None
-
-
-def _read_counts(details: object) -> dict[str, int]:
-    return {name: count for name, count in json_values.as_mapping(details).items() if type(count) is int}

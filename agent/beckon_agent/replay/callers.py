@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from beckon_agent.agents.registry import AgentHandle
@@ -94,7 +94,7 @@ class RecordedModel:
         for piece in self._recording.pieces_of(step):
             if spoke and type(piece) is TextDelta:
                 spoke = False
-                yield TextDelta(piece.text.removeprefix("\n\n"))
+                yield replace(piece, text=piece.text.removeprefix("\n\n"))
             else:
                 yield piece
 
@@ -114,7 +114,7 @@ def _cut_text(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
             length, gap = max(0, length - gap), max(0, gap - length)
         kind = type(shape)
         text, left[kind] = left[kind][:length], left[kind][length:]
-        yield kind(text)
+        yield replace(shape, text=text)
     for kind, text in left.items():
         if text:  # a log that breaks off
             yield kind(text)

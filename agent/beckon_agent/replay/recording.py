@@ -11,6 +11,7 @@ from typing import Any
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import Past, StoredCall, StoredRun, StoredTurn
 from beckon_agent.core.run_events import (
+    AnnotationAdded,
     AnswerDropped,
     CallFinished,
     CallStarted,
@@ -159,7 +160,7 @@ def _valid_entries(log: Sequence[RunEvent]) -> tuple[list[RunEvent], int]:
     for event in log:
         if isinstance(event, AnswerDropped):
             dropped += 1
-            while events and isinstance(events[-1], TextDelta | ReasoningDelta):
+            while events and isinstance(events[-1], TextDelta | ReasoningDelta | AnnotationAdded):
                 events.pop()
         elif not (isinstance(event, RunSuspended) and events and events[-1] == event):
             events.append(event)

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from beckon_agent.core.model_types import Message, ToolCall, Turn, sum_usages
 from beckon_agent.core.run_events import (
+    AnnotationAdded,
     ApprovalRequested,
     CallFinished,
     CallProgressed,
@@ -88,6 +89,7 @@ class Run:
         self._added = list(progress.messages)
         self._usage = progress.usage
         self._elsewhere = progress.elsewhere
+        self._fingerprint = progress.fingerprint
         self._ending: Ending = "stop"
         self._spoke = any(
             message.get("role") == "assistant" and message["content"] for message in self._added
@@ -112,7 +114,7 @@ class Run:
             return
         if note := _NOTES.get(self._ending):
             yield TextDelta(f"{self._text_gap()}[stopped: {note}]")
-        yield RunFinished(self._ending, self._usage, tuple(self._added), self._elsewhere)
+        yield RunFinished(self._ending, self._usage, tuple(self._added), self._elsewhere, self._fingerprint)
 
     async def _run_steps(self) -> AsyncGenerator[RunEvent]:
         progress = self._context.progress
@@ -144,9 +146,12 @@ class Run:
             async for item in items:
                 if isinstance(item, Turn):
                     turn = replace(item, sent=self._offers.sent)
+                    for annotation in turn.details.annotations:
+                        yield AnnotationAdded(annotation, len(turn.text))
                 else:
                     yield item
         self._usage = sum_usages((self._usage, turn.usage))
+        self._fingerprint = turn.details.fingerprint or self._fingerprint
         calls = [call.checked_by_origin(may_wait=self._context.may_wait) for call in offer.read_calls(turn)]
         calls = limit_calls(calls, self._added, self._agent.limits)
         calls = refuse_disallowed(calls, self._options, self._called)
@@ -178,7 +183,7 @@ class Run:
         async with aclosing(self._model.stream(self._messages, tools, options)) as items:
             while (item := await self._in_time(anext(items, None))) is not None:
                 if type(item) is TextDelta:  # a refusal is no text of the answer
-                    yield TextDelta(gap + item.text) if gap else item
+                    yield replace(item, text=gap + item.text) if gap else item
                     gap, self._spoke = "", True
                 elif not isinstance(item, ToolCall):
                     yield item

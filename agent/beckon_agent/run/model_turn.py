@@ -7,7 +7,9 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from beckon_agent.core.model_types import (
+    AnswerDetails,
     Declaration,
+    Logprobs,
     Message,
     ModelRequest,
     RefusalReason,
@@ -118,8 +120,8 @@ class DialectModel:
                 match item:
                     case ReasoningDelta() | RefusalDelta():
                         yield item
-                    case TextDelta(text):
-                        for piece in await reading.feed(text):
+                    case TextDelta(text, logprobs):
+                        for piece in await reading.feed(text, logprobs if self._dialect.native else ()):
                             yield piece
                     case Turn():
                         for piece in await reading.finish(called=bool(item.calls)):
@@ -129,6 +131,7 @@ class DialectModel:
                             text=reading.text,
                             calls=(*item.calls, *reading.calls),
                             refused=tuple(screen.refused),
+                            details=reading.complete_details(item.details),
                         )
 
     def _make_reader(self, declarations: Sequence[Declaration], allows: Allows) -> Reader:
@@ -190,9 +193,12 @@ class _Reading:
         self._in_thread = in_thread
         self.text = ""
         self.calls: list[ToolCall] = []
+        self._held: Logprobs = ()
+        self._logprobs: Logprobs = ()
 
-    async def feed(self, text: str) -> list[TextDelta]:
-        """Read the next piece of the answer; return the text to show."""
+    async def feed(self, text: str, logprobs: Logprobs) -> list[TextDelta]:
+        """Read the next piece of the answer; return the text to show, with its log probabilities."""
+        self._held += logprobs
         if self._in_thread:
             return self._take_items(await asyncio.to_thread(self._reader.feed, text))
         return self._take_items(self._reader.feed(text))
@@ -210,7 +216,16 @@ class _Reading:
         shown = [item for item in items if isinstance(item, TextDelta) and item.text]
         self.text += "".join(item.text for item in shown)
         self.calls.extend(item for item in items if isinstance(item, ToolCall))
+        if self._held and items:
+            held, self._held = self._held, ()
+            if shown and len(shown) == len(items):  # else the tokens are those of a call as well
+                shown[0] = TextDelta(shown[0].text, held)
+                self._logprobs += held
         return shown
+
+    def complete_details(self, details: AnswerDetails) -> AnswerDetails:
+        """Return the details of the answer, with the log probabilities of the shown text."""
+        return details if details.logprobs == self._logprobs else replace(details, logprobs=self._logprobs)
 
 
 class Screen:

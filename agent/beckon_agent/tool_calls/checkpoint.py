@@ -45,6 +45,9 @@ class RunProgress:
     elsewhere: int = 0
     """The tokens that agents used which it called."""
 
+    fingerprint: str = ""
+    """The fingerprint of the last answer that has one."""
+
     answered: Ending | None = None
     """How the run ends, where its last turn asked for no calls."""
 

@@ -1,23 +1,16 @@
-"""All that the model server says of an answer reaches the client, at both APIs and from the store."""
+"""The usage, refusals and failures of the model server reach the client, at both APIs and from the store."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import pytest
-import pytest_asyncio
 from openai import AsyncOpenAI
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
 from pydantic import BaseModel
 
-from beckon_agent.auth.authentication import make_authenticator
-from beckon_agent.auth.options import AccessOptions
-from tests.agent.auth.closed_service import ClosedService, closed_service, terms
-from tests.agent.event_platform import EventPlatform
-from tests.agent.responses.running_face import Event, events_of, kinds, valid
-from tests.agent.running_agent import payloads
+from tests.agent.api.answering import ECHO, Document, chat, chunks_of, respond, stream_response
+from tests.agent.auth.closed_service import ClosedService
+from tests.agent.responses.running_face import events_of, kinds
 from tests.agent.scripted_model import (
     Reply,
     answers,
@@ -32,55 +25,6 @@ from tests.agent.scripted_model import (
 )
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-Document = dict[str, Any]
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def service(platform: EventPlatform) -> AsyncIterator[ClosedService]:
-    """An open service with a store."""
-    async with aiohttp.ClientSession() as session:
-        door = make_authenticator(AccessOptions(host="127.0.0.1"), session)
-        async with closed_service(platform, {"beckon": terms()}, door) as made:
-            yield made
-
-
-async def chat(service: ClosedService, *script: Reply, **body: Any) -> Document:
-    """Return a whole completion, valid by OpenAI's type."""
-    service.model.script[:] = script
-    answer = await service.chat("beckon", None, **body)
-    ChatCompletion.model_validate_json(answer.content, strict=True)
-    document: Document = answer.json()
-    return document
-
-
-async def chunks_of(service: ClosedService, *script: Reply, **body: Any) -> list[Document]:
-    """Return the chunks of a completion, each valid by OpenAI's type."""
-    service.model.script[:] = script
-    options = {"stream": True, "stream_options": {"include_usage": True}}
-    found = payloads((await service.chat("beckon", None, **options, **body)).text)
-    for piece in found:
-        ChatCompletionChunk.model_validate(piece, strict=True)
-    return found
-
-
-async def respond(service: ClosedService, *script: Reply, **body: Any) -> Event:
-    """Return a response, valid by OpenAI's type, and the same when it is read again."""
-    service.model.script[:] = script
-    request = {"model": "beckon", "input": "go", **body}
-    answer = valid(await service.http.post("/v1/responses", json=request))
-    assert valid(await service.http.get(f"/v1/responses/{answer['id']}")) == answer
-    return answer
-
-
-async def stream_response(service: ClosedService, *script: Reply, **body: Any) -> list[Event]:
-    """Return the events of a response, each valid by OpenAI's type, and the same when they are read again."""
-    service.model.script[:] = script
-    request = {"model": "beckon", "input": "go", "stream": True, **body}
-    events = events_of(await service.http.post("/v1/responses", json=request))
-    path = f"/v1/responses/{events[0]['response']['id']}"
-    assert events_of(await service.http.get(path, params={"stream": "true"})) == events
-    return events
 
 
 def openai_client(service: ClosedService) -> AsyncOpenAI:
@@ -250,7 +194,6 @@ async def test_a_refusal_that_a_client_sends_back_reaches_the_model(service: Clo
     assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}
 
 
-ECHO = asks_for(("test_echo", {"text": "x"}))
 CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
 
 

@@ -2,15 +2,17 @@
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from beckon_agent.api.chat.request import handed_id, new_run_id
-from beckon_agent.core.model_types import Usage
+from beckon_agent.core.model_types import Logprobs, Usage
 from beckon_agent.core.run_events import (
+    AnnotationAdded,
     CallFinished,
     CallProgressed,
     CallStarted,
@@ -59,6 +61,13 @@ class ChatToolCallDelta(ChatToolCall):
     index: int
 
 
+class ChatAnnotation(TypedDict):
+    """A source of the text, by its address."""
+
+    type: Literal["url_citation"]
+    url_citation: Mapping[str, Any]
+
+
 class ChatAnswer(TypedDict):
     """The message of a completion."""
 
@@ -67,6 +76,14 @@ class ChatAnswer(TypedDict):
     refusal: str | None
     tool_calls: NotRequired[list[ChatToolCall]]
     reasoning_content: NotRequired[str]
+    annotations: NotRequired[list[ChatAnnotation]]
+
+
+class ChatLogprobs(TypedDict):
+    """The log probabilities of the tokens of a choice."""
+
+    content: Sequence[Mapping[str, Any]] | None
+    refusal: Sequence[Mapping[str, Any]] | None
 
 
 class ChatChoice(TypedDict):
@@ -74,7 +91,7 @@ class ChatChoice(TypedDict):
 
     index: int
     message: ChatAnswer
-    logprobs: None
+    logprobs: ChatLogprobs | None
     finish_reason: FinishReason
 
 
@@ -129,6 +146,7 @@ class ChatCompletion(TypedDict):
     model: str
     choices: list[ChatChoice]
     usage: ChatUsage | None
+    system_fingerprint: NotRequired[str]
     beckon: NotRequired[CallEventList]
 
 
@@ -140,6 +158,7 @@ class ChatDelta(TypedDict, total=False):
     refusal: str
     reasoning_content: str
     tool_calls: list[ChatToolCallDelta]
+    annotations: list[ChatAnnotation]
 
 
 _FINISH_REASONS: dict[Ending, FinishReason] = {
@@ -161,6 +180,8 @@ class Completion:
     """What the ids of calls that are handed to the client begin with."""
 
     handed: int = field(default=0, init=False)
+    length: int = field(default=0, init=False)
+    """How many characters the text has so far."""
 
     def opening_chunk(self) -> bytes:
         """Return the first chunk, with the role."""
@@ -169,10 +190,13 @@ class Completion:
     def to_chunk(self, event: RunEvent) -> bytes | None:
         """Return the chunk for an event. `None` if the event is not sent to clients."""
         match event:
-            case RefusalDelta(text):
-                return self._write_chunk({"refusal": text})
-            case TextDelta(text):
-                return self._write_chunk({"content": text})
+            case RefusalDelta(text, logprobs):
+                return self._write_chunk({"refusal": text}, logprobs=_to_logprobs((), logprobs))
+            case TextDelta(text, logprobs):
+                self.length += len(text)
+                return self._write_chunk({"content": text}, logprobs=_to_logprobs(logprobs, ()))
+            case AnnotationAdded():
+                return self._write_chunk({"annotations": [_to_annotation(event, self.length)]})
             case ReasoningDelta(text):
                 return self._write_chunk({"reasoning_content": text})
             case CallStarted() | CallProgressed() | CallFinished() if self.with_events:
@@ -182,7 +206,8 @@ class Completion:
                 self.handed += 1
                 return self._write_chunk({"tool_calls": [call]})
             case RunFinished(ending):
-                return self._write_chunk({}, finish_reason=finish_reason(ending))
+                extra: dict[str, Any] = {"system_fingerprint": event.fingerprint} if event.fingerprint else {}
+                return self._write_chunk({}, finish_reason=finish_reason(ending), **extra)
         return None
 
     def usage_chunk(self, usage: Usage | None) -> bytes:
@@ -203,10 +228,16 @@ class Completion:
             message["tool_calls"] = handed
         if reasoning:
             message["reasoning_content"] = reasoning
+        if annotations := _place_annotations(events):
+            message["annotations"] = annotations
+        logprobs, refusal_logprobs = (
+            tuple(chain.from_iterable(event.logprobs for event in events if type(event) is kind))
+            for kind in (TextDelta, RefusalDelta)
+        )
         choice: ChatChoice = {
             "index": 0,
             "message": message,
-            "logprobs": None,
+            "logprobs": _to_logprobs(logprobs, refusal_logprobs),
             "finish_reason": finish_reason(finished.ending),
         }
         document: ChatCompletion = {
@@ -217,6 +248,8 @@ class Completion:
             "choices": [choice],
             "usage": usage_document(finished.usage),
         }
+        if finished.fingerprint:
+            document["system_fingerprint"] = finished.fingerprint
         if self.with_events:
             calls = [
                 call_document(event) for event in events if isinstance(event, CallStarted | CallFinished)
@@ -229,9 +262,14 @@ class Completion:
         return {"id": handed_id(self.run, call.id), "type": "function", "function": function}
 
     def _write_chunk(
-        self, delta: ChatDelta, *, finish_reason: FinishReason | None = None, **extra: CallDocument
+        self,
+        delta: ChatDelta,
+        *,
+        finish_reason: FinishReason | None = None,
+        logprobs: ChatLogprobs | None = None,
+        **extra: CallDocument | str,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
         return self._to_sse({"choices": [choice], **extra})
 
     def _to_sse(self, members: dict[str, object]) -> bytes:
@@ -242,6 +280,25 @@ class Completion:
             "model": self.agent,
         }
         return b"data: " + dumps({**head, **members}) + b"\n\n"
+
+
+def _to_logprobs(content: Logprobs, refusal: Logprobs) -> ChatLogprobs | None:
+    return {"content": content or None, "refusal": refusal or None} if content or refusal else None
+
+
+def _to_annotation(added: AnnotationAdded, length: int) -> ChatAnnotation:
+    cited = {name: value for name, value in added.place_in(length).items() if name != "type"}
+    return {"type": "url_citation", "url_citation": cited}
+
+
+def _place_annotations(events: Sequence[RunEvent]) -> list[ChatAnnotation]:
+    found, length = [], 0
+    for event in events:
+        if type(event) is TextDelta:
+            length += len(event.text)
+        elif isinstance(event, AnnotationAdded):
+            found.append(_to_annotation(event, length))
+    return found
 
 
 def call_document(event: CallStarted | CallProgressed | CallFinished) -> CallDocument:

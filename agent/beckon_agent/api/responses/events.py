@@ -5,7 +5,6 @@ specification, https://www.openresponses.org/specification: an item is added, it
 the response is created, in progress, and at its end.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from beckon_agent.api.responses import output
@@ -18,10 +17,12 @@ from beckon_agent.api.responses.documents import (
     state_of_ending,
     state_of_run,
 )
-from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress, TextKind
+from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
+from beckon_agent.api.responses.text_parts import OpenText, TextKind, kind_of, write_part
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_events import (
+    AnnotationAdded,
     AnswerDropped,
     ApprovalRequested,
     CallFinished,
@@ -29,7 +30,6 @@ from beckon_agent.core.run_events import (
     CallStarted,
     ClientCallRequested,
     ReasoningDelta,
-    RefusalDelta,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -48,28 +48,7 @@ A request gets it if its `include` has this name, which has the form that the sp
 extension. It repeats the number of the event before it, because it is sent live only, and never again.
 """
 
-_KINDS: dict[type[RunEvent], TextKind] = {
-    TextDelta: "message",
-    RefusalDelta: "refusal",
-    ReasoningDelta: "reasoning",
-}
-_EVENTS: dict[TextKind, str] = {
-    "message": "response.output_text",
-    "refusal": "response.refusal",
-    "reasoning": "response.reasoning_text",
-}
-
 _CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
-
-
-@dataclass(slots=True)
-class _OpenText:
-    """A message or reasoning item still in progress."""
-
-    kind: TextKind
-    id: str
-    index: int
-    pieces: list[str] = field(default_factory=list)
 
 
 class Encoder:
@@ -92,7 +71,7 @@ class Encoder:
         self._void: set[int] = set()
         self._sequence = 0
         self._items = 0
-        self._text: _OpenText | None = None
+        self._text: OpenText | None = None
         self._calls: dict[str, tuple[int, McpCallItem]] = {}  # in progress, by the id of the call
         self._awaiting: set[str] = set()
         self._known: dict[str, CallStarted] = {}
@@ -151,8 +130,10 @@ class Encoder:
 
     def _encode_event(self, event: RunEvent, ended_at: float | None) -> None:
         match event:
-            case TextDelta(text) | ReasoningDelta(text):
-                self._grow_text(_KINDS[type(event)], text)
+            case TextDelta() | ReasoningDelta():
+                self._grow_text(event)
+            case AnnotationAdded():
+                self._annotate_text(event)
             case TurnNoted():
                 self._unsure.clear()
             case AnswerDropped():
@@ -188,7 +169,8 @@ class Encoder:
             case ClientCallRequested():
                 self._hand_back(event)
 
-    def _grow_text(self, kind: TextKind, delta: str) -> None:
+    def _grow_text(self, event: TextDelta | ReasoningDelta) -> None:
+        kind, delta = kind_of(event), event.text
         if self._text is None or self._text.kind != kind:
             if self._part > 1 and not any(item["type"] == "message" for item in self._added):
                 delta = delta.removeprefix("\n\n")  # what sets it off from text of an earlier part
@@ -197,28 +179,29 @@ class Encoder:
         text = self._text
         if text is None or not delta:
             return
-        text.pieces.append(delta)
-        logprobs: dict[str, object] = {"logprobs": []} if kind == "message" else {}
-        self._emit_part(f"{_EVENTS[kind]}.delta", text, delta=delta, **logprobs)
+        name, members = text.grow(delta, event.logprobs if isinstance(event, TextDelta) else ())
+        self._emit_part(name, text, **members)
+
+    def _annotate_text(self, added: AnnotationAdded) -> None:
+        if self._text is not None and (found := self._text.annotate(added)) is not None:
+            self._emit_part(found[0], self._text, **found[1])
 
     def _open_text(self, kind: TextKind) -> None:
         identity = self._next_id("rs" if kind == "reasoning" else "msg")
         index = self._add_item(output.write_text_item(kind, identity, None, "in_progress"))
         self._unsure.append(index)
-        self._text = _OpenText(kind, identity, index)
-        self._emit_part("response.content_part.added", self._text, part=output.write_part(kind, ""))
+        self._text = OpenText(kind, identity, index)
+        self._emit_part("response.content_part.added", self._text, part=write_part(kind, ""))
 
     def _close_text(self, status: Progress) -> None:
         text, self._text = self._text, None
         if text is None:
             return
-        whole = "".join(text.pieces)
-        members: dict[str, object] = {"refusal" if text.kind == "refusal" else "text": whole}
-        if text.kind == "message":
-            members["logprobs"] = []
-        self._emit_part(f"{_EVENTS[text.kind]}.done", text, **members)
-        self._emit_part("response.content_part.done", text, part=output.write_part(text.kind, whole))
-        self._finish_item(text.index, output.write_text_item(text.kind, text.id, whole, status))
+        name, members = text.close()
+        self._emit_part(name, text, **members)
+        part = text.to_part()
+        self._emit_part("response.content_part.done", text, part=part)
+        self._finish_item(text.index, output.write_text_item(text.kind, text.id, part, status))
 
     def _drop_answer(self) -> None:
         """Remove the model's unfinished answer from the response. Its events stay in the stream."""
@@ -369,7 +352,7 @@ class Encoder:
     def _emit_item(self, kind: str, index: int, **members: object) -> None:
         self._emit_event(kind, item_id=self._added[index]["id"], output_index=index, **members)
 
-    def _emit_part(self, kind: str, growing: _OpenText, **members: object) -> None:
+    def _emit_part(self, kind: str, growing: OpenText, **members: object) -> None:
         self._emit_event(kind, item_id=growing.id, output_index=growing.index, content_index=0, **members)
 
     def _emit_response(self, kind: str, state: State) -> None:

@@ -9,6 +9,14 @@ from typing_extensions import TypedDict
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.http.openapi import PageFields
 from beckon_agent.api.responses.content import input_parts
+from beckon_agent.api.responses.text_parts import (
+    ContentPart,
+    OutputText,
+    ReasoningText,
+    Refusal,
+    TextKind,
+    write_part,
+)
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
 from beckon_contract.resources.tools import CallOrigin
@@ -22,22 +30,6 @@ SERVER_LABEL = "cluster"
 """The one server whose tools the agent calls itself."""
 
 
-class OutputText(TypedDict):
-    """The content part of a message."""
-
-    type: Literal["output_text"]
-    text: str
-    annotations: list[Any]
-    logprobs: list[Any]
-
-
-class Refusal(TypedDict):
-    """The content part of a message with which the model refuses."""
-
-    type: Literal["refusal"]
-    refusal: str
-
-
 class MessageItem(TypedDict):
     """A message of the model."""
 
@@ -46,13 +38,6 @@ class MessageItem(TypedDict):
     status: Progress
     role: Literal["assistant"]
     content: list[OutputText | Refusal]
-
-
-class ReasoningText(TypedDict):
-    """The content part of a reasoning item."""
-
-    type: Literal["reasoning_text"]
-    text: str
 
 
 class ReasoningItem(TypedDict):
@@ -112,37 +97,18 @@ class ApprovalRequestItem(_Origin):
     arguments: str
 
 
-TextKind = Literal["message", "refusal", "reasoning"]
-"""The text of an item: a message's, a message's that is a refusal, or the model's reasoning."""
-
 OutputItem = MessageItem | ReasoningItem | FunctionCallItem | McpCallItem | ApprovalRequestItem
 """One item of a response's output."""
 
 
 def write_text_item(
-    kind: TextKind, item_id: str, text: str | None, status: Progress
+    kind: TextKind, item_id: str, part: ContentPart | None, status: Progress
 ) -> MessageItem | ReasoningItem:
-    """Return a message or reasoning item. `text` is `None` if it has only begun."""
+    """Return a message or reasoning item. `part` is `None` if it has only begun."""
+    content: list[Any] = [] if part is None else [part]
     if kind == "reasoning":
-        thought = [] if text is None else [_reasoning_part(text)]
-        return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": thought}
-    content = [] if text is None else [_message_part(kind, text)]
+        return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": content}
     return {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
-
-
-def write_part(kind: TextKind, text: str) -> OutputText | Refusal | ReasoningText:
-    """Return the content part of a message or reasoning item."""
-    return _reasoning_part(text) if kind == "reasoning" else _message_part(kind, text)
-
-
-def _message_part(kind: Literal["message", "refusal"], text: str) -> OutputText | Refusal:
-    if kind == "refusal":
-        return {"type": "refusal", "refusal": text}
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-
-
-def _reasoning_part(text: str) -> ReasoningText:
-    return {"type": "reasoning_text", "text": text}
 
 
 def write_function_call(
@@ -317,13 +283,17 @@ def _write_assistant_items(
     message: Message, answers: dict[str, Message], next_id: _NextId
 ) -> Iterator[ConversationItem]:
     if thought := json_values.as_text(message.get("reasoning_content")):
-        yield write_text_item("reasoning", next_id("rs"), thought, "completed")
+        yield _write_text("reasoning", next_id("rs"), thought)
     if said := json_values.as_text(message.get("content")):
-        yield write_text_item("message", next_id("msg"), said, "completed")
+        yield _write_text("message", next_id("msg"), said)
     if refusal := json_values.as_text(message.get("refusal")):
-        yield write_text_item("refusal", next_id("msg"), refusal, "completed")
+        yield _write_text("refusal", next_id("msg"), refusal)
     for call in json_values.as_sequence(message.get("tool_calls")):
         yield _write_call(json_values.as_mapping(call), answers, next_id)
+
+
+def _write_text(kind: TextKind, item_id: str, text: str) -> MessageItem | ReasoningItem:
+    return write_text_item(kind, item_id, write_part(kind, text), "completed")
 
 
 def _write_call(call: Any, answers: dict[str, Message], next_id: _NextId) -> FunctionCallItem | McpCallItem:

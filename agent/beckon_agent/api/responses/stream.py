@@ -16,6 +16,7 @@ from beckon_agent.api.responses.events import PROGRESS, Encoder, Event
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, Past, StoredCall, StoredRun, StoredTurn
 from beckon_agent.core.run_events import (
+    AnnotationAdded,
     ApprovalRequested,
     CallFinished,
     CallStarted,
@@ -46,9 +47,11 @@ def _text_events(turn: StoredTurn, *, spoke: bool) -> Iterator[RunEvent]:
     if turn.reasoning:
         yield ReasoningDelta(turn.reasoning)
     if turn.text:
-        yield TextDelta(("\n\n" if spoke else "") + turn.text)
+        yield TextDelta(("\n\n" if spoke else "") + turn.text, turn.details.logprobs)
     if turn.details.refusal:
-        yield RefusalDelta(turn.details.refusal)
+        yield RefusalDelta(turn.details.refusal, turn.details.refusal_logprobs)
+    for annotation in turn.details.annotations:
+        yield AnnotationAdded(annotation, len(turn.text))
 
 
 def _call_events(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEvent]:

@@ -116,7 +116,7 @@ def _to_turn(members: dict[str, Any]) -> StoredTurn:
     converted = {
         "usage": usage_of(members["usage"]),
         "sent": tuple(members["sent"] or ()),
-        "details": AnswerDetails(**members["details"] or {}),
+        "details": AnswerDetails.from_document(members["details"] or {}),
     }
     return StoredTurn(**members | converted)
 

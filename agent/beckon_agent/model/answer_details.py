@@ -1,0 +1,70 @@
+"""The details of an answer in any shape: usage, log probabilities, annotations."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from beckon_agent.core import json_values
+from beckon_agent.core.model_types import Logprobs, Usage
+
+_UNLIKELY = -9999.0  # OpenAI's number for a token that is very unlikely
+
+
+def read_usage(payload: Mapping[str, object]) -> Usage | None:
+    """Return the usage of a payload, `None` without one."""
+    usage = json_values.as_mapping(payload.get("usage")) or json_values.as_mapping(
+        json_values.as_mapping(payload.get("x_groq")).get("usage")
+    )
+    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if isinstance(prompt, int) and isinstance(completion, int):
+        details = (_read_counts(usage.get(f"{side}_tokens_details")) for side in ("prompt", "completion"))
+        return Usage(prompt, completion, *details)
+    return None
+
+
+def _read_counts(details: object) -> dict[str, int]:
+    return {name: count for name, count in json_values.as_mapping(details).items() if type(count) is int}
+
+
+def read_logprobs(tokens: object) -> Logprobs:
+    """Return the log probabilities of a choice's tokens; what is no token is left out."""
+    found = []
+    for entry in json_values.as_sequence(tokens):
+        fields = json_values.as_mapping(entry)
+        if isinstance(fields.get("token"), str):
+            others = json_values.as_sequence(fields.get("top_logprobs"))
+            likely = [_to_token(other) for other in map(json_values.as_mapping, others)]
+            found.append(_to_token(fields) | {"top_logprobs": likely})
+    return tuple(found)
+
+
+def _to_token(fields: Mapping[str, object]) -> dict[str, Any]:
+    number, given = fields.get("logprob"), fields.get("bytes")
+    known = isinstance(number, int | float) and math.isfinite(number)
+    whole = isinstance(given, list) and all(type(byte) is int for byte in given)
+    return {
+        "token": json_values.as_text(fields.get("token")),
+        "logprob": number if known else _UNLIKELY,
+        "bytes": given if whole else None,
+    }
+
+
+def read_citations(annotations: object) -> list[dict[str, Any]]:
+    """Return the citations of URLs among a message's annotations, in the form of OpenAI's Responses.
+
+    Each has all members: servers leave some out, or write them beside the type. OpenAI's chat completions have
+    no other annotations.
+    """
+    found = []
+    for entry in json_values.as_sequence(annotations):
+        fields = json_values.as_mapping(entry)
+        if fields.get("type") == "url_citation":
+            found.append(_to_citation(json_values.as_mapping(fields.get("url_citation")) or fields))
+    return found
+
+
+def _to_citation(cited: Mapping[str, object]) -> dict[str, Any]:
+    places = (cited.get("start_index"), cited.get("end_index"))
+    start, end = (place if type(place) is int else 0 for place in places)
+    texts = {name: json_values.as_text(cited.get(name)) for name in ("url", "title")}
+    return {"type": "url_citation", **texts, "start_index": start, "end_index": end}
