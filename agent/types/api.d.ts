@@ -256,7 +256,7 @@ export type MessageItem = {
     type: "message";
     status: "in_progress" | "completed" | "incomplete";
     role: "assistant";
-    content: Array<OutputText | beckon_agent__api__responses__output__Refusal>;
+    content: Array<OutputText | beckon_agent__api__responses__text_parts__Refusal>;
 };
 
 /** An agent as a model of OpenAI's. */
@@ -277,8 +277,8 @@ export type ModelList = {
 export type OutputText = {
     type: "output_text";
     text: string;
-    annotations: Array<unknown>;
-    logprobs: Array<unknown>;
+    annotations: Array<UrlCitation>;
+    logprobs: Array<TokenLogprob>;
 };
 
 /** A problem document (RFC 9457); it may have more members. */
@@ -534,6 +534,14 @@ export type Station = {
     note: string;
 };
 
+/** A token of the text with its log probability, and those of other tokens at its place. */
+export type TokenLogprob = {
+    token: string;
+    logprob: number;
+    bytes: Array<number>;
+    top_logprobs: Array<TopLogprob>;
+};
+
 /** The number of calls of one tool. */
 export type ToolCount = {
     name: string;
@@ -571,8 +579,24 @@ export type ToolResult = {
     seconds: number;
 };
 
+/** A token with its log probability. */
+export type TopLogprob = {
+    token: string;
+    logprob: number;
+    bytes: Array<number>;
+};
+
+/** A source of the text, by its address. */
+export type UrlCitation = {
+    type: "url_citation";
+    url: string;
+    title: string;
+    start_index: number;
+    end_index: number;
+};
+
 /** The content part of a message with which the model refuses. */
-export type beckon_agent__api__responses__output__Refusal = {
+export type beckon_agent__api__responses__text_parts__Refusal = {
     type: "refusal";
     refusal: string;
 };

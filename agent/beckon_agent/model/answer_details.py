@@ -52,8 +52,8 @@ def _to_token(fields: Mapping[str, object]) -> dict[str, Any]:
 def read_citations(annotations: object) -> list[dict[str, Any]]:
     """Return the citations of URLs among a message's annotations, in the form of OpenAI's Responses.
 
-    Each has all members: servers leave some out, or write them beside the type. OpenAI's chat completions have
-    no other annotations.
+    Each has all members: servers leave some out, or write them beside the type. Chat completions have no
+    other annotations.
     """
     found = []
     for entry in json_values.as_sequence(annotations):

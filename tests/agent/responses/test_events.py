@@ -12,14 +12,16 @@ from pydantic import TypeAdapter
 from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.api.responses.events import Encoder
 from beckon_agent.api.responses.stream import events_of_turns
-from beckon_agent.core.model_types import Usage
+from beckon_agent.core.model_types import AnswerDetails, Usage
 from beckon_agent.core.records import Past, StoredCall, StoredTurn
 from beckon_agent.core.run_events import (
+    AnnotationAdded,
     AnswerDropped,
     ApprovalRequested,
     CallFinished,
     CallStarted,
     ReasoningDelta,
+    RefusalDelta,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -137,8 +139,14 @@ async def test_a_run_that_is_not_at_its_end_is_retold_from_the_store() -> None:
             **more,
         )
 
+    cited = {"type": "url_citation", "url": "u", "title": "", "start_index": 0, "end_index": 2}
+    tokens = ({"token": "So.", "logprob": -1.0, "bytes": None, "top_logprobs": []},)
     past = Past(
-        turns=[StoredTurn(step=0, text="Well.", reasoning="hm"), StoredTurn(step=1, text="So.")],
+        turns=[
+            StoredTurn(step=0, text="Well.", reasoning="hm"),
+            StoredTurn(step=1, text="So.", details=AnswerDetails(annotations=(cited,), logprobs=tokens)),
+            StoredTurn(step=2, details=AnswerDetails(refusal="No.")),
+        ],
         calls=[
             call(0, "1", state="done", result="out"),
             call(1, "2", state="done", result="out", decision="approved"),
@@ -154,8 +162,11 @@ async def test_a_run_that_is_not_at_its_end_is_retold_from_the_store() -> None:
         RunSuspended(),
         started("2"),
         finished("2"),
-        TextDelta("\n\nSo."),
+        TextDelta("\n\nSo.", tokens),
+        AnnotationAdded(cited, 3),
         TurnNoted(1),
+        RefusalDelta("No."),
+        TurnNoted(2),
     ]
 
     def outputs(events: Sequence[RunEvent]) -> list[object]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from beckon_agent.core.model_types import Message, Usage
+from beckon_agent.core.model_types import AnswerDetails, Message, Usage
 from beckon_agent.core.records import CallState, Ended, NewRun, StoredCall, StoredRun, StoredTurn
 from beckon_agent.store.base import Store
 
@@ -36,7 +36,11 @@ async def ended(store: Store, run_id: str, **members: Any) -> None:
 
 
 def turn(step: int = 0, **members: Any) -> StoredTurn:
-    usual: dict[str, Any] = {"text": "Let me see.", "usage": Usage(10, 2, {"cached_tokens": 4})}
+    usual: dict[str, Any] = {
+        "text": "Let me see.",
+        "usage": Usage(10, 2, {"cached_tokens": 4}),
+        "details": AnswerDetails(logprobs=({"token": "Let", "logprob": -0.5},), fingerprint="fp_1"),
+    }
     return StoredTurn(step=step, **usual | members)
 
 
