@@ -4,7 +4,7 @@
 export type ApprovalRequestItem = {
     "beckon:origin"?: "api" | "dialect" | "recovered";
     id: string;
-    type: "mcp_approval_request";
+    type: "mcp_approval_request" | "beckon:approval_request";
     status: "completed";
     server_label: string;
     name: string;
@@ -240,7 +240,7 @@ export type McpCallError = {
 export type McpCallItem = {
     "beckon:origin"?: "api" | "dialect" | "recovered";
     id: string;
-    type: "mcp_call";
+    type: "mcp_call" | "beckon:tool_call";
     status: "in_progress" | "completed" | "incomplete" | "failed";
     server_label: string;
     name: string;

@@ -92,11 +92,13 @@ class AgentClient:
 
     async def create_response(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Return a stored answer of the agent, whole."""
-        return await self._request_json("POST", "/v1/responses", json=request)
+        body = {"include": ["mcp_call"], **request}
+        return await self._request_json("POST", "/v1/responses", json=body)
 
     async def get_response(self, response: str) -> dict[str, Any]:
         """Return a stored answer by its id."""
-        return await self._request_json("GET", f"/v1/responses/{quote(response, safe='')}")
+        path = f"/v1/responses/{quote(response, safe='')}?include[]=mcp_call"
+        return await self._request_json("GET", path)
 
     async def decide_approval(self, approval: str, word: Mapping[str, object]) -> dict[str, Any]:
         """Decide about one waiting call; return its run and decision."""

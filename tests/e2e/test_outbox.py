@@ -61,7 +61,9 @@ def test_an_answer_without_a_broker_arrives_after_a_restart_of_its_tool(tmp_path
     (tmp_path / "sink").write_text(f"http://127.0.0.1:{port}")
     with platform_with(tmp_path, SURVEY, "survey") as platform:
         begun = httpx.post(
-            f"{platform.url}/v1/responses", json={"input": "Use survey: topic is rivers"}, timeout=PATIENCE
+            f"{platform.url}/v1/responses",
+            json={"input": "Use survey: topic is rivers", "include": ["mcp_call"]},
+            timeout=PATIENCE,
         ).json()
         assert begun["status"] == "in_progress"
         first = platform.tool_pid("source:survey")

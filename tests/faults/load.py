@@ -98,7 +98,7 @@ class Client:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _begin(self, run: Run) -> None:
-        request = {"input": run.name, "background": True, "stream": True}
+        request = {"input": run.name, "background": True, "stream": True, "include": ["mcp_call"]}
         async with self.http.post(f"{self.agent}/v1/responses", json=request) as answer:
             await self._take(run, answer)
 

@@ -135,7 +135,8 @@ class LongAgent:
 
     async def post(self, given: object = "go", **body: Any) -> dict[str, Any]:
         """Ask for a response."""
-        answer = await self.http.post("/v1/responses", json={"model": "beckon", "input": given, **body})
+        request = {"model": "beckon", "input": given, "include": ["mcp_call"], **body}
+        answer = await self.http.post("/v1/responses", json=request)
         assert answer.status_code == 200, answer.text
         document: dict[str, Any] = answer.json()
         return document

@@ -268,7 +268,7 @@ async def test_a_call_that_is_allowed_is_not_held_up_by_a_tool_that_takes_hours(
 
 async def test_a_stream_ends_while_its_tool_works_and_can_be_joined_for_the_rest(rig: Rig) -> None:
     async with rig.agent(REPORT, says("It says 42.")) as agent:
-        request = {"model": "beckon", "input": "go", "stream": True, "background": True}
+        request = {"input": "go", "stream": True, "background": True, "include": ["mcp_call"]}
         streamed = await agent.http.post("/v1/responses", json=request)
         begun = [json.loads(line[6:]) for line in streamed.text.splitlines() if line.startswith("data: {")]
         assert begun[-1]["response"]["status"] == "in_progress"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.api.responses.events import PROGRESS
+from beckon_agent.api.responses.item_types import PROGRESS
 from tests.agent.long.rig import LongAgent, Rig, report
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import eventually

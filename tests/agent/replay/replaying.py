@@ -38,7 +38,7 @@ class Replaying:
 
     async def ask(self, given: object = "go", **body: Any) -> Document:
         """Return a response."""
-        request = {"model": "beckon", "input": given, **body}
+        request = {"model": "beckon", "input": given, "include": ["mcp_call"], **body}
         answer = await self.http.post("/v1/responses", json=request)
         assert answer.status_code == 200, answer.text
         document: Document = answer.json()

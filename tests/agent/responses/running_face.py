@@ -52,7 +52,8 @@ class RunningFace:
     openai: AsyncOpenAI
 
     async def post(self, given: object = "go", **body: Any) -> httpx.Response:
-        """Ask for a response."""
+        """Ask for a response, with OpenAI's items unless the body says otherwise."""
+        body = {"include": ["mcp_call"], **body}
         return await self.http.post("/v1/responses", json={"model": "beckon", "input": given, **body})
 
     async def ask(self, given: object = "go", **body: Any) -> Event:

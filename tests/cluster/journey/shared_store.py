@@ -115,6 +115,7 @@ def over(platform: Platform, response: str) -> dict[str, Any] | None:
 
 
 def post(platform: Platform, body: dict[str, object]) -> dict[str, Any]:
+    body = {"include": ["mcp_call"], **body}
     answer = httpx.post(f"{platform.url}/v1/responses", json=body, headers=platform.headers, timeout=60)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()

@@ -33,6 +33,7 @@ class AgentProcess:
     async def ask(self, name: str) -> None:
         """Begin a run in the background, and take its events until its stream ends, however it ends."""
         request = {"input": name, "metadata": {"walk": name}, "background": True, "stream": True}
+        request["include"] = ["mcp_call"]
         text = ""
         try:
             async with self.http.stream("POST", "/v1/responses", json=request) as answer:

@@ -17,6 +17,7 @@ from beckon_agent.api.responses.documents import (
     run_and_part,
     run_of_item,
 )
+from beckon_agent.api.responses.item_types import ITEM_TYPES, ItemTypes
 from beckon_agent.api.responses.items import says_something, to_messages
 from beckon_agent.api.responses.output import Item
 from beckon_agent.api.responses.request import CreateRequest, check_tools
@@ -26,7 +27,8 @@ from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 
-_REQUEST, _RESPONSE = "mcp_approval_request", "mcp_approval_response"
+_REQUESTS = ("mcp_approval_request", "beckon:approval_request")
+_RESPONSES = ("mcp_approval_response", "beckon:approval_response")
 _SHOWN_ID = 120
 
 
@@ -124,9 +126,9 @@ def _trailing_answers(given: str | Sequence[Item]) -> list[tuple[str, ApprovalAn
     items = [] if isinstance(given, str) else given
     for index in range(len(items) - 1, -1, -1):
         kind = items[index].get("type")
-        if kind not in (_RESPONSE, _REQUEST):
+        if kind not in (*_RESPONSES, *_REQUESTS):
             break
-        if kind == _RESPONSE:
+        if kind in _RESPONSES:
             place = f"input.{index}"
             found.append((place, read_part(ApprovalAnswer, items[index], place)))
     return found[::-1]
@@ -159,8 +161,10 @@ class ResponseCreator:
     teller: ResponseStreamer
     service: Service
 
-    async def begin_response(self, body: CreateRequest, owner: str) -> tuple[StoredRun, int]:
-        """Start a run, or resume a waiting one.
+    async def begin_response(
+        self, body: CreateRequest, owner: str, types: ItemTypes
+    ) -> tuple[StoredRun, int]:
+        """Start a run, whose responses have `types`, or resume a waiting one.
 
         A request with answers to approval requests resumes their run. Returns the run and the number of the
         part that follows. Raises `ApiError`, `NoRoom` and `StoreUnavailable`.
@@ -188,7 +192,7 @@ class ResponseCreator:
             agent=hosted.name,
             face=FACE,
             input=messages,
-            request={ECHO: body.to_echo()},
+            request={ECHO: body.to_echo(), ITEM_TYPES: types},
             previous=previous,
             conversation=body.conversation_id,
             background=bool(body.background),
@@ -269,7 +273,7 @@ class ResponseCreator:
         """Return the items of all parts of a run, by their ids."""
         run, part = await self.find_response(run_id, owner, param=place)
         items: dict[str, Item] = {}
-        while (document := await self.teller.read_state(run, part)) is not None:
+        while (document := await self.teller.read_state(run, part, "openai")) is not None:
             items |= {item["id"]: dict(item) for item in document["output"]}
             part += 1
         return items

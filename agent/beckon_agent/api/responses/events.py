@@ -7,7 +7,7 @@ the response is created, in progress, and at its end.
 
 from typing import Any
 
-from beckon_agent.api.responses import output
+from beckon_agent.api.responses import item_types, output
 from beckon_agent.api.responses.documents import (
     ResponseDocument,
     State,
@@ -17,6 +17,7 @@ from beckon_agent.api.responses.documents import (
     state_of_ending,
     state_of_run,
 )
+from beckon_agent.api.responses.item_types import ItemTypes
 from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
 from beckon_agent.api.responses.text_parts import OpenText, TextKind, kind_of, write_part
 from beckon_agent.core import json_values
@@ -41,12 +42,8 @@ from beckon_agent.core.run_events import (
 Event = dict[str, Any]
 """One event of the API, with its `type` and `sequence_number`."""
 
-PROGRESS = "beckon:mcp_call.progress"
-"""An event type of our own: the progress of a tool's call.
-
-A request gets it if its `include` has this name, which has the form that the specification requires of an
-extension. It repeats the number of the event before it, because it is sent live only, and never again.
-"""
+_HIDDEN = -1
+"""The index of a call that the response does not show."""
 
 _CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
 
@@ -58,8 +55,11 @@ class Encoder:
     approvals. `state` is the state of the part at its end, `None` until then.
     """
 
-    def __init__(self, run: StoredRun, part: int = 1, *, reports: bool = False) -> None:
-        """Encode a part; `reports` includes progress reports of running tools."""
+    def __init__(
+        self, run: StoredRun, part: int = 1, *, types: ItemTypes | None = None, reports: bool = False
+    ) -> None:
+        """Encode a part in `types`, else as it was made; `reports` includes progress reports of tools."""
+        self._types = types or item_types.types_of(run)
         self._reports = reports
         self.state: State | None = None
         self._run = run
@@ -218,11 +218,15 @@ class Encoder:
         item = output.write_mcp_call(
             self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin
         )
-        index = self._add_item(item)
-        self._emit_item("response.mcp_call.in_progress", index)
-        self._emit_item("response.mcp_call_arguments.delta", index, delta=arguments)
-        self._emit_item("response.mcp_call_arguments.done", index, arguments=arguments)
-        self._added[index] = item = {**item, "arguments": arguments}
+        item, index = item_types.write_call(item, self._types), _HIDDEN
+        if self._types != "specification":
+            index = self._add_item(item)
+        self._emit_call("response.mcp_call.in_progress", index)
+        self._emit_call("response.mcp_call_arguments.delta", index, delta=arguments)
+        self._emit_call("response.mcp_call_arguments.done", index, arguments=arguments)
+        item = {**item, "arguments": arguments}
+        if index != _HIDDEN:
+            self._added[index] = item
         self._calls[call.id] = index, item
 
     def _report_progress(self, report: CallProgressed) -> None:
@@ -231,7 +235,7 @@ class Encoder:
         index, item = self._calls[report.id]
         self._events.append(
             {
-                "type": PROGRESS,
+                "type": item_types.PROGRESS,
                 "sequence_number": self._sequence - 1,
                 "item_id": item["id"],
                 "output_index": index,
@@ -248,7 +252,7 @@ class Encoder:
         self._start_call(self._known.get(call.id, CallStarted(call.id, call.name, {})))
         self._finished.add(call.id)
         index, item = self._calls.pop(call.id)
-        self._emit_item("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
+        self._emit_call("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
         self._finish_item(index, output.finish_mcp_call(item, call.result, failed=call.failed))
 
     def _request_approval(self, call: ApprovalRequested) -> None:
@@ -263,6 +267,7 @@ class Encoder:
         item = output.write_approval_request(
             identity, call.name, json_values.to_json(call.arguments), call.origin
         )
+        item = item_types.write_request(item, self._types)
         self._finish_item(self._add_item(item), item)
 
     def _hand_back(self, call: ClientCallRequested) -> None:
@@ -313,7 +318,7 @@ class Encoder:
             return
         self._close_text("incomplete")
         error = {"code": failed.code, "message": failed.message}
-        self._emit_event("error", **error, param=None)
+        self._emit_event("error", **item_types.write_error(failed.code, failed.message, self._types))
         self._end_part(State("failed", error=error, retry_after=failed.retry_after))
 
     def _end_part(self, state: State) -> None:
@@ -346,8 +351,15 @@ class Encoder:
         return index
 
     def _finish_item(self, index: int, item: OutputItem) -> None:
+        if index == _HIDDEN:
+            return
         self._added[index] = item
         self._emit_event("response.output_item.done", output_index=index, item=item)
+
+    def _emit_call(self, kind: str, index: int, **members: object) -> None:
+        """Emit an event between the start and the end of a call; only OpenAI has such."""
+        if self._types == "openai":
+            self._emit_item(kind, index, **members)
 
     def _emit_item(self, kind: str, index: int, **members: object) -> None:
         self._emit_event(kind, item_id=self._added[index]["id"], output_index=index, **members)
@@ -362,5 +374,6 @@ class Encoder:
 
     def _emit_event(self, kind: str, **members: object) -> None:
         if self._part == self._wanted:
+            kind = item_types.event_type(kind, self._types)
             self._events.append({"type": kind, "sequence_number": self._sequence, **members})
             self._sequence += 1

@@ -56,7 +56,7 @@ class FunctionOutputInput(BaseModel):
 class McpCallInput(BaseModel):
     """A call of a cluster tool, with its result."""
 
-    type: Literal["mcp_call"]
+    type: Literal["mcp_call", "beckon:tool_call"]
     id: str = Field(min_length=1)
     name: str = Field(min_length=1)
     arguments: str
@@ -89,7 +89,13 @@ class ItemReference(BaseModel):
     id: str = Field(min_length=1)
 
 
-Ignored = Literal["mcp_approval_request", "mcp_approval_response", "mcp_list_tools"]
+Ignored = Literal[
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_list_tools",
+    "beckon:approval_request",
+    "beckon:approval_response",
+]
 _IGNORED = get_args(Ignored)
 
 
@@ -266,5 +272,6 @@ _READERS: dict[str, Callable[[_InputReader, Item, str], None]] = {
     "function_call": _read_function_call,
     "function_call_output": _read_function_output,
     "mcp_call": _read_mcp_call,
+    "beckon:tool_call": _read_mcp_call,
     "reasoning": _read_reasoning,
 }

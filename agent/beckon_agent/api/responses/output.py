@@ -76,7 +76,7 @@ class McpCallItem(_Origin):
     """A call of a cluster tool, made by the agent."""
 
     id: str
-    type: Literal["mcp_call"]
+    type: Literal["mcp_call", "beckon:tool_call"]
     status: Progress | Literal["failed"]
     server_label: str
     name: str
@@ -90,7 +90,7 @@ class ApprovalRequestItem(_Origin):
     """The approval request for a call."""
 
     id: str
-    type: Literal["mcp_approval_request"]
+    type: Literal["mcp_approval_request", "beckon:approval_request"]
     status: Literal["completed"]
     server_label: str
     name: str

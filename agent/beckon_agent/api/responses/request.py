@@ -143,7 +143,9 @@ Include = Literal[
     "code_interpreter_call.outputs",
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
-    "beckon:mcp_call.progress",  # our own, see `events.PROGRESS`
+    "mcp_call",  # OpenAI's items and events, see `item_types`
+    "beckon:tool_call",
+    "beckon:mcp_call.progress",  # our own, see `item_types.PROGRESS`
 ]
 
 

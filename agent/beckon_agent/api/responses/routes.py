@@ -18,7 +18,7 @@ from beckon_agent.api.responses.documents import (
     response_document,
     state_of_run,
 )
-from beckon_agent.api.responses.events import PROGRESS
+from beckon_agent.api.responses.item_types import choose_types, types_of
 from beckon_agent.api.responses.output import ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.api.responses.stream import ResponseStreamer, server_sent
@@ -59,9 +59,11 @@ class _Face:
         """Return the run and part number of the caller's response."""
         return await self.creator.find_response(response_id, self.owner_of(request))
 
-    async def answer_now(self, run: StoredRun, part: int, response_id: str) -> JsonResponse[ResponseDocument]:
+    async def answer_now(
+        self, run: StoredRun, part: int, response_id: str, include: Sequence[str] | None = None
+    ) -> JsonResponse[ResponseDocument]:
         """Answer with a response as it is now."""
-        document = await self.teller.read_state(run, part)
+        document = await self.teller.read_state(run, part, types_of(run, include or ()))
         if document is None:
             raise no_response(response_id)
         return JsonResponse(document)
@@ -70,9 +72,9 @@ class _Face:
         self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
     ) -> EventStream:
         """Answer with the events of a response after a sequence number."""
-        reports = PROGRESS in (include or ())
-        batches = PacedStream(self.teller.follow_part(run, part, hold=hold, reports=reports))
-        return EventStream(server_sent(batches, self.pace.keep_alive, after), self.pace.stalled)
+        batches = PacedStream(self.teller.follow_part(run, part, hold=hold, include=include or ()))
+        types = types_of(run, include or ())
+        return EventStream(server_sent(batches, self.pace.keep_alive, after, types), self.pace.stalled)
 
 
 def make_router(
@@ -96,13 +98,15 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
     ) -> JsonResponse[ResponseDocument] | EventStream:
         """Answer an input, calling the cluster's tools on the way."""
         with api_errors():
-            run, part = await face.creator.begin_response(body, face.owner_of(request))
+            types = choose_types(body.include or (), request.headers)
+            run, part = await face.creator.begin_response(body, face.owner_of(request), types)
             if body.stream:
                 return face.stream_response(run, part, -1, hold=False, include=body.include)
             if body.background:
                 state = state_of_run(run, begun=part > 1)
                 return JsonResponse(response_document(run, part, state, ()))
-            return JsonResponse(await unless_gone(request.receive, face.teller.wait_for_end(run, part)))
+            whole = face.teller.wait_for_end(run, part, types_of(run, body.include or ()))
+            return JsonResponse(await unless_gone(request.receive, whole))
 
 
 def _add_reading(routes: APIRouter, face: _Face) -> None:
@@ -120,7 +124,7 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
         with api_errors():
             run, part = await face.find_response(response_id, request)
             if not stream:
-                return await face.answer_now(run, part, response_id)
+                return await face.answer_now(run, part, response_id, include)
             if not run.background and run.status not in FINAL:
                 message = "only a response that was made with 'background' can be joined before its end"
                 raise ApiError(400, message, code="not_in_background", param="stream")

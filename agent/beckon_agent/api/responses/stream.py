@@ -12,7 +12,8 @@ from itertools import chain
 from beckon_agent.api.http.errors import ApiError, to_api_error
 from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
 from beckon_agent.api.responses.documents import ResponseDocument
-from beckon_agent.api.responses.events import PROGRESS, Encoder, Event
+from beckon_agent.api.responses.events import Encoder, Event
+from beckon_agent.api.responses.item_types import PROGRESS, ItemTypes, types_of, write_error
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, Past, StoredCall, StoredRun, StoredTurn
 from beckon_agent.core.run_events import (
@@ -100,18 +101,21 @@ class ResponseStreamer:
     store: Store
 
     def follow_part(
-        self, run: StoredRun, part: int, *, hold: bool, reports: bool = False
+        self, run: StoredRun, part: int, *, hold: bool, include: Sequence[str] = ()
     ) -> AsyncGenerator[list[Event]]:
         """Yield all events of a part of a run, as they occur."""
-        return self._encode_events(Encoder(run, part, reports=reports), run, part, hold=hold)
+        encoder = Encoder(run, part, types=types_of(run, include), reports=PROGRESS in include)
+        return self._encode_events(encoder, run, part, hold=hold)
 
-    async def wait_for_end(self, run: StoredRun, part: int) -> ResponseDocument:
+    async def wait_for_end(
+        self, run: StoredRun, part: int, types: ItemTypes | None = None
+    ) -> ResponseDocument:
         """Return a part of a run at its end or suspension.
 
         A run is suspended while a tool takes its time. Raises `ApiError` if the run failed without any
         output. A failure after output is part of the response: an error would hide the output.
         """
-        encoder = Encoder(run, part)
+        encoder = Encoder(run, part, types=types)
         async with aclosing(self._encode_events(encoder, run, part, hold=False)) as batches:
             async for _ in batches:
                 pass
@@ -122,9 +126,11 @@ class ResponseStreamer:
             raise ApiError(status, message, code=code, retry_after=wait)
         return encoder.to_document(run)
 
-    async def read_state(self, run: StoredRun, part: int) -> ResponseDocument | None:
+    async def read_state(
+        self, run: StoredRun, part: int, types: ItemTypes | None = None
+    ) -> ResponseDocument | None:
         """Return a part of a run in its current state. `None` if the run has not reached this part."""
-        encoder, following = Encoder(run, part), Encoder(run, part + 1)
+        encoder, following = Encoder(run, part, types=types), Encoder(run, part + 1)
         for event in await self._past_events(run):
             encoder.feed_event(event, run.ended_at)
             following.feed_event(event, run.ended_at)
@@ -176,7 +182,7 @@ def _count_calls(events: Sequence[RunEvent]) -> int:
 
 
 async def server_sent(
-    batches: PacedStream[list[Event]], keep_alive: float, starting_after: int
+    batches: PacedStream[list[Event]], keep_alive: float, starting_after: int, types: ItemTypes
 ) -> AsyncGenerator[bytes]:
     """Yield events as server-sent events, with comments as keep-alive.
 
@@ -196,7 +202,7 @@ async def server_sent(
         yield _DONE
     except Exception as error:  # the status is sent: only the stream can report the error
         said = to_api_error(error)
-        members = {"code": said.code, "message": said.message, "param": None}
+        members = write_error(said.code or "internal_error", said.message, types)
         yield _to_sse({"type": "error", "sequence_number": number, **members})
     finally:
         await batches.close()

@@ -33,6 +33,8 @@ export async function readTurns(conversation) {
     return { turns: shown.filter((turn) => turn !== null), more };
 }
 
+const WITH_CALLS = { params: { "include[]": "mcp_call" } };
+
 /**
  * @param {string} run
  * @returns {Promise<Turn | null>}
@@ -40,7 +42,7 @@ export async function readTurns(conversation) {
 async function readTurn(run) {
     try {
         const [first, input, found] = await Promise.all([
-            get(`v1/responses/${run}`),
+            get(`v1/responses/${run}`, WITH_CALLS),
             get(`v1/responses/${run}/input_items`, { params: { order: "desc", limit: 1 } }),
             get(`runs/${run}`),
         ]);
@@ -49,7 +51,7 @@ async function readTurn(run) {
         const answers = [answerOf(first)];
         let last = answers[0];
         while (needsDecision(last)) {
-            const next = await get(`v1/responses/${run}_${answers.length + 1}`).catch(() => null);
+            const next = await get(`v1/responses/${run}_${answers.length + 1}`, WITH_CALLS).catch(() => null);
             if (next === null) break;
             last = answerOf(next);
             answers.push(last);
