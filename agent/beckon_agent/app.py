@@ -30,7 +30,13 @@ from beckon_agent.api.http.errors import (
     problem_response,
     refuse_request,
 )
-from beckon_agent.api.http.middleware import BodyLimit, RequestIds, allowed_methods
+from beckon_agent.api.http.middleware import (
+    BodyLimit,
+    HeadRequests,
+    RequestIds,
+    allowed_methods,
+    answer_pages,
+)
 from beckon_agent.api.http.openapi import describe_app
 from beckon_agent.api.http.streaming import ClientGone, StreamPace
 from beckon_agent.api.late_replies import LateReplies, LateReplySink
@@ -100,26 +106,18 @@ def build_app(
     app.include_router(chat.make_router(service, pace or StreamPace(), _memory_of(storage), stored))
     for routes in _base_routes(service, pace or StreamPace(), storage):
         app.include_router(routes)
-    if storage is not None:
-        app.include_router(
-            responses.make_router(storage.engine, storage.store, service, pace or StreamPace(), owner_of)
-        )
-        app.include_router(events.make_router(service, storage.engine, storage.rules))
-        app.include_router(runs.make_router(storage.store, pace or StreamPace(), owner_of))
-        app.include_router(runs.make_approvals_router(storage.store, storage.engine, owner_of))
-        app.include_router(replays.make_router(storage.store, service, pace or StreamPace(), owner_of))
-        late = LateReplies(storage.store, service.registry, storage.engine.look_for_runs)
-        count, attribute = service.metrics.late_reply, storage.rules.reply_attribute
-        app.include_router(
-            late_replies.make_router(LateReplySink(late, storage.reply_keys, count, attribute))
-        )
-    face = mount_mcp(app, service, mcp or McpSettings(max_request_bytes=max_request_bytes))
+    for routes in () if storage is None else _stored_routes(service, pace or StreamPace(), storage):
+        app.include_router(routes)
+    mcp = mcp or McpSettings(max_request_bytes=max_request_bytes)
+    face = mount_mcp(app, service, mcp)
     app.router.routes.extend(page.make_routes())
+    app.add_middleware(HeadRequests, routes=app.router.routes)
     app.add_middleware(BodyLimit, limit=max_request_bytes)
     _add_error_handlers(app)
     describe_app(app)
+    answering = answer_pages(door(app), mcp.origins.origins)
     return TracedRequests(
-        RequestIds(door(app)), service.metrics.count_request
+        RequestIds(answering), service.metrics.count_request
     )  # outside of all that may fail
 
 
@@ -129,6 +127,19 @@ def _base_routes(service: Service, pace: StreamPace, storage: RunStorage | None)
         yield room.make_router(service)
     yield tools.make_router(service, pace)
     yield operations.make_router(service, None if storage is None else StoreHealth(storage.store.counters))
+
+
+def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> Iterator[APIRouter]:
+    """Yield the routes of stored runs."""
+    store, engine, rules = storage.store, storage.engine, storage.rules
+    yield responses.make_router(engine, store, service, pace, owner_of)
+    yield events.make_router(service, engine, rules)
+    yield runs.make_router(store, pace, owner_of)
+    yield runs.make_approvals_router(store, engine, owner_of)
+    yield replays.make_router(store, service, pace, owner_of)
+    late = LateReplies(store, service.registry, engine.look_for_runs)
+    count, attribute = service.metrics.late_reply, rules.reply_attribute
+    yield late_replies.make_router(LateReplySink(late, storage.reply_keys, count, attribute))
 
 
 def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:

@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from beckon_runtime.connections import ConnectionLimits, Connections
-from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.origins import OriginPolicy, unclear_host
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
 _BACKLOG = 4096
@@ -49,7 +49,7 @@ class OriginCheck:
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
         """Serve one scope."""
-        problem = self._policy.refuse(scope["headers"]) if scope["type"] == "http" else None
+        problem = self._refuse(scope) if scope["type"] == "http" else None
         if problem is None:
             await self._app(scope, receive, send)
             return
@@ -62,6 +62,11 @@ class OriginCheck:
         ]
         await send({"type": "http.response.start", "status": problem.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    def _refuse(self, scope: Scope) -> Problem | None:
+        if scope.get("http_version") == "1.1" and not any(name == b"host" for name, _ in scope["headers"]):
+            return unclear_host()  # RFC 9112, section 3.2
+        return self._policy.refuse(scope["headers"])
 
 
 class LimitedConfig(uvicorn.Config):

@@ -71,7 +71,7 @@ class OriginPolicy:
                 given[name].append(value.decode("latin-1"))
         host = _split_authority(given[b"host"][0]) if len(given[b"host"]) == 1 else None
         if checks_host and host is None:
-            return _unclear_host()
+            return unclear_host()
         if checks_host and host is not None and not self._serves(host[0]):
             return _wrong_host(given[b"host"][0])
         for origin in given[b"origin"]:
@@ -168,7 +168,8 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _unclear_host() -> Problem:
+def unclear_host() -> Problem:
+    """Return the refusal of a request without a Host, or with several."""
     detail = "the request has no usable header Host, or several; send one, such as Host: localhost:8080"
     return Problem(400, "bad-host", "Bad request", detail)
 

@@ -35,7 +35,7 @@ class ServingSettings(BaseSettings):
         "",
         validation_alias="BECKON_ALLOWED_ORIGINS",
         description="Origins of web pages that may call the service, such as https://chat.example.com, "
-        "separated by commas, besides its own.",
+        "separated by commas, besides its own. The agent's answers have CORS headers for them.",
     )
     receive_seconds: float = Field(
         30,

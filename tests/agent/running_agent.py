@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.api.http.streaming import StreamPace
+from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.app import build_app
 from beckon_agent.core.model_types import TextCalls
 from beckon_agent.core.run_types import Agent, Limits
@@ -27,6 +28,7 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue.builder import Catalogue
+from beckon_runtime.origins import OriginPolicy
 from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
 from tests.agent.serving import open_door, served
 
@@ -45,6 +47,7 @@ class Setup:
     max_runs: int = 16
     max_request_bytes: int = 200_000
     pinned: tuple[str, ...] = ()
+    origins: OriginPolicy = field(default_factory=OriginPolicy)
 
 
 class Still:
@@ -193,6 +196,12 @@ async def running_agent(
             metrics=Metrics(),
             max_runs=chosen.max_runs,
         )
-        app = build_app(service, open_door, max_request_bytes=chosen.max_request_bytes, pace=chosen.pace)
+        app = build_app(
+            service,
+            open_door,
+            max_request_bytes=chosen.max_request_bytes,
+            pace=chosen.pace,
+            mcp=McpSettings(chosen.origins, chosen.max_request_bytes),
+        )
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
             yield RunningAgent(url, service, catalogue, model, http)

@@ -101,13 +101,13 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(**limits: float) -> AsyncIterator[Served]:
+async def served(address: str = "127.0.0.1", **limits: float) -> AsyncIterator[Served]:
     app = App()
     given = {"total": 100, "per_client": 100, **limits}
     settings = ConnectionLimits(
         int(given.pop("total")), int(given.pop("per_client")), **{name: given[name] for name in given}
     )
-    config = server_config(app, OriginPolicy.at("127.0.0.1"), settings, lifespan="off", closing_seconds=1)
+    config = server_config(app, OriginPolicy.at(address), settings, lifespan="off", closing_seconds=1)
     listener = socket.create_server(("127.0.0.1", 0))
     config.load()
     server = uvicorn.Server(config)
@@ -134,6 +134,13 @@ async def test_a_page_by_dns_rebinding_reaches_no_application() -> None:
     assert b"application/problem+json" in head
     assert "BECKON_ALLOWED_HOSTS" in body["detail"]
     assert server.app.paths == []
+
+
+async def test_a_request_of_http_1_1_needs_a_host_at_any_address() -> None:
+    async with served("0.0.0.0") as server:  # any name is allowed there
+        statuses = [await server.status(f"GET / HTTP/{version}\r\n\r\n".encode()) for version in (1.0, 1.1)]
+
+    assert statuses == [200, 400]
 
 
 async def test_half_open_connections_leave_room_for_others() -> None:

@@ -229,7 +229,7 @@ async def test_what_is_not_served_has_the_shape_of_its_neighbours(agent: Running
     assert other.headers["content-type"] == "application/problem+json"
     assert other.json()["type"].endswith("/not-found")
     assert other_method.json()["type"].endswith("/method-not-allowed")
-    assert other_method.headers["allow"] == "GET"
+    assert other_method.headers["allow"] == "GET, HEAD"
 
 
 async def test_a_huge_body_is_refused_announced_or_not(tmp_path: Path) -> None:

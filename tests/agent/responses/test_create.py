@@ -331,8 +331,8 @@ async def test_a_405_names_all_methods_of_the_path(start_face: StartFace) -> Non
         answer = await face.http.patch("/v1/responses/nothing")
         conversation = await face.http.put("/v1/conversations/nothing")
 
-    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
-    assert (conversation.status_code, conversation.headers["allow"]) == (405, "DELETE, GET, POST")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET, HEAD")
+    assert (conversation.status_code, conversation.headers["allow"]) == (405, "DELETE, GET, HEAD, POST")
 
 
 async def test_a_long_integer_of_a_result_stays_whole_in_the_store(start_face: StartFace) -> None:
@@ -343,3 +343,23 @@ async def test_a_long_integer_of_a_result_stays_whole_in_the_store(start_face: S
     (call,) = [item for item in stored["output"] if item["type"] == "mcp_call"]
     assert json.loads(call["output"]) == {"long": int("1" * 30)}
     assert stored == whole
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "cause"),
+    [
+        ("/v1/responses/input_tokens", 501, "does not count tokens"),
+        ("/v1/responses/compact", 501, "does not compact"),
+        ("/v1/responses/compact", 400, "model"),
+    ],
+)
+async def test_what_an_agent_has_nothing_behind_is_refused_by_name(
+    start_face: StartFace, path: str, status: int, cause: str
+) -> None:
+    async with start_face() as face:
+        answer = await face.http.post(
+            path, json={"input": "go", **({"model": "beckon"} if status == 501 else {})}
+        )
+
+    assert answer.status_code == status
+    assert cause in answer.json()["error"]["message"]

@@ -193,6 +193,7 @@ _CODES = {
     405: "method_not_allowed",
     408: "body_timeout",
     413: "request_too_large",
+    415: "unsupported_encoding",
     429: "rate_limit_exceeded",
     500: "internal_error",
     503: "unavailable",

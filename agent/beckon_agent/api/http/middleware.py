@@ -1,12 +1,14 @@
-"""Middleware of every request: limits of its body, its id, allowed methods."""
+"""Middleware of every request: its body's limits and encoding, its id, allowed methods."""
 
 import asyncio
 import contextlib
 import logging
 import re
 import secrets
-from collections.abc import Iterable
+import zlib
+from collections.abc import Collection, Iterable
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,17 +17,31 @@ from beckon_agent.core.context import set_request_id
 
 _DISCARDED_BYTES = 16 * 1024 * 1024
 _DISCARDING_SECONDS = 5.0
+_SHOWN = 40
+
+
+_ENCODINGS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}
+"""The encodings of a body that are read, with zlib's number for each."""
 
 
 class _TooLarge(Exception):
     """The body exceeds the limit."""
 
 
-class BodyLimit:
-    """Limits the size and the time of request bodies.
+class _WrongEncoding(Exception):
+    """The body has an encoding that is not read, or not the one that it names."""
 
-    Answers 413 to a body of more than `limit` bytes, and 408 to one that takes longer than `seconds`. A
-    body is read whole before it is passed on: FastAPI takes any error while reading for bad JSON.
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class BodyLimit:
+    """Limits the size and the time of request bodies, and decodes them.
+
+    Answers 413 to a body of more than `limit` bytes, decoded or not, 408 to one that takes longer than
+    `seconds`, and 415 to one in an encoding that is not read. A body is read whole before it is passed on:
+    FastAPI takes any error while reading for bad JSON.
     """
 
     def __init__(self, app: ASGIApp, limit: int, seconds: float = 30.0) -> None:
@@ -42,12 +58,17 @@ class BodyLimit:
             self._check_size(_declared_length(scope["headers"]))
             async with asyncio.timeout(self._seconds):
                 first = await self._read_body(receive)
+            if first["type"] == "http.request":
+                first["body"] = self._decode_body(scope, first["body"])
         except _TooLarge:
             message = (
                 f"the body is larger than {self._limit} bytes; send less, or raise BECKON_MAX_REQUEST_BYTES"
             )
             await _discard_body(receive)
             await _refuse_body(scope, receive, send, 413, message)
+            return
+        except _WrongEncoding as error:
+            await _refuse_body(scope, receive, send, error.status, str(error))
             return
         except TimeoutError:
             await _refuse_body(
@@ -72,6 +93,27 @@ class BodyLimit:
             self._check_size(len(body))
             if not message.get("more_body", False):
                 return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+    def _decode_body(self, scope: Scope, body: bytes) -> bytes:
+        """Return the body without its encoding, and drop the headers about it."""
+        named = [value for name, value in scope["headers"] if name == b"content-encoding"]
+        encoding = b",".join(named).strip().lower()
+        if encoding in (b"", b"identity"):
+            return body
+        if encoding not in _ENCODINGS:
+            message = f"content-encoding {encoding.decode('latin-1')[:_SHOWN]!r} is not read"
+            raise _WrongEncoding(415, f"{message}; send the body in gzip, deflate, or without an encoding")
+        decoder = zlib.decompressobj(_ENCODINGS[encoding])
+        try:
+            decoded = decoder.decompress(body, self._limit + 1)
+        except zlib.error:
+            decoded = b""
+        self._check_size(len(decoded))
+        if not decoder.eof or decoder.unused_data:
+            raise _WrongEncoding(400, f"the body is not one whole {encoding.decode()}; encode it again")
+        dropped = (b"content-encoding", b"content-length")
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in dropped]
+        return decoded
 
     def _check_size(self, size: int) -> None:
         if size > self._limit:
@@ -102,6 +144,8 @@ async def _discard_body(receive: Receive) -> None:
 async def _refuse_body(scope: Scope, receive: Receive, send: Send, status: int, message: str) -> None:
     answer = refuse_request(scope["path"], status, message)
     answer.headers["connection"] = "close"  # the rest of the body is not worth reading
+    if status == 415:
+        answer.headers["accept-encoding"] = "gzip, deflate"
     await answer(scope, receive, send)
 
 
@@ -152,13 +196,59 @@ def _choose_id(headers: Iterable[tuple[bytes, bytes]]) -> str:
     return secrets.token_hex(16)
 
 
+_EXPOSED = ("retry-after", "x-request-id")
+
+
+def answer_pages(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
+    """Let web pages of these origins read the answers (CORS). MCP has rules of its own.
+
+    `OriginPolicy`, which has the same origins, decides whether their requests are served.
+    """
+    if not origins:
+        return app
+    answering = CORSMiddleware(
+        app,
+        allow_origins=sorted(origins),
+        allow_methods=["DELETE", "GET", "POST"],
+        allow_headers=["*"],
+        expose_headers=_EXPOSED,
+    )
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        is_mcp = scope.get("path", "").split("/")[1:2] == ["mcp"]
+        await (app if is_mcp else answering)(scope, receive, send)
+
+    return serve
+
+
+class HeadRequests:
+    """Serves HEAD wherever GET is served. The server leaves the body out."""
+
+    def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
+        self._app = app
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        inner = {**scope, "method": "GET"}
+        is_head = scope["type"] == "http" and scope["method"] == "HEAD"
+        if not is_head or _is_served(self._routes, scope) or not _is_served(self._routes, inner):
+            await self._app(scope, receive, send)
+            return
+        await self._app(inner, receive, send)
+        scope.update(inner, method="HEAD")
+
+
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
     """Return the methods of a request's path, over all its routes. Each route knows its own methods only."""
     known = list(routes)
-    return ", ".join(method for method in _METHODS if _is_served(known, {**scope, "method": method}))
+    served = {method for method in _METHODS if _is_served(known, {**scope, "method": method})}
+    if "GET" in served:
+        served.add("HEAD")  # see `HeadRequests`
+    return ", ".join(method for method in _METHODS if method in served)
 
 
 def _is_served(routes: Iterable[BaseRoute], scope: Scope) -> bool:

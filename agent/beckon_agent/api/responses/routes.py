@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel
 
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
 from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation, link_to
@@ -85,6 +86,7 @@ def make_router(
     face = _Face(ResponseCreator(teller, service), teller, pace, owner_of)
     routes = APIRouter()
     _add_asking(routes, face)
+    _add_refusals(routes)
     _add_reading(routes, face)
     _add_ending(routes, face)
     routes.include_router(conversations.make_router(store, owner_of))
@@ -107,6 +109,34 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
                 return JsonResponse(response_document(run, part, state, ()))
             whole = face.teller.wait_for_end(run, part, types_of(run, body.include or ()))
             return JsonResponse(await unless_gone(request.receive, whole))
+
+
+def _add_refusals(routes: APIRouter) -> None:
+    """Add the routes of the API that have nothing behind them, each refused with a way out."""
+
+    @routes.post("/v1/responses/input_tokens", include_in_schema=False)
+    async def count_input_tokens() -> None:
+        """Refuse to count tokens."""
+        message = (
+            "this agent does not count tokens before a run, for only the model's server knows its "
+            "tokenizer; read 'usage' of a response, or limit a run by 'max_output_tokens'"
+        )
+        raise ApiError(501, message, code="not_supported")
+
+    @routes.post("/v1/responses/compact", include_in_schema=False)
+    async def compact_response(body: CompactRequest) -> None:
+        """Refuse to compact a conversation."""
+        message = (
+            "this agent does not compact conversations; begin a new one with a summary as its first "
+            "message, which you may request as a response, or send only the last items"
+        )
+        raise ApiError(501, message, code="not_supported")
+
+
+class CompactRequest(BaseModel):
+    """The body of `POST /v1/responses/compact`."""
+
+    model: str
 
 
 def _add_reading(routes: APIRouter, face: _Face) -> None:
