@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
 from beckon_agent.api.chat import routes as chat
+from beckon_agent.api.chat import stored as stored_chats
 from beckon_agent.api.chat.request import HandedCalls
 from beckon_agent.api.chat.routes import ChatRuns
 from beckon_agent.api.events import routes as events
@@ -132,6 +133,7 @@ def _base_routes(service: Service, pace: StreamPace, storage: RunStorage | None)
 def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> Iterator[APIRouter]:
     """Yield the routes of stored runs."""
     store, engine, rules = storage.store, storage.engine, storage.rules
+    yield stored_chats.make_router(store, ChatRuns(engine, owner_of))
     yield responses.make_router(engine, store, service, pace, owner_of)
     yield events.make_router(service, engine, rules)
     yield runs.make_router(store, pace, owner_of)

@@ -282,3 +282,4 @@ class RunFilter:
     status: RunStatus | None = None
     agent: str | None = None
     conversation: str | None = None
+    face: str | None = None

@@ -266,7 +266,13 @@ FACES = [
     ("GET", "/v1/models"),
     ("GET", "/v1/models/open"),
     ("POST", "/v1/chat/completions"),
+    ("GET", "/v1/chat/completions"),
+    ("HEAD", "/v1/chat/completions/c"),
+    ("GET", "/v1/chat/completions/c/messages"),
+    ("DELETE", "/v1/chat/completions/c"),
     ("POST", "/v1/responses"),
+    ("POST", "/v1/responses/compact"),
+    ("POST", "/v1/responses/input_tokens"),
     ("GET", "/v1/nothing"),
     ("GET", "/tools"),
     ("POST", "/tools/test_echo"),
@@ -301,7 +307,9 @@ async def test_no_face_lets_a_stranger_in(house: House, stranger: str, face: tup
     challenge = answer.headers["www-authenticate"]
     assert challenge.startswith('Bearer realm="beckon"')
     assert ('error="invalid_token"' in challenge) is (credential is not None)
-    if path.startswith("/v1/"):
+    if method == "HEAD":
+        assert answer.content == b""
+    elif path.startswith("/v1/"):
         assert answer.json()["error"]["code"] == "invalid_api_key"
     else:
         assert answer.headers["content-type"] == "application/problem+json"

@@ -33,6 +33,9 @@ from beckon_agent.service import Service
 FACE = "chat.completions"
 """What they are stored under; the id of a run is that of its completion."""
 
+HANDED = "handed"
+"""The member of a run's `request` that the ids of calls handed to the client begin with."""
+
 _STATUS: dict[str, Literal[400, 429, 503]] = {
     "field_not_supported": 400,
     "rate_limit_exceeded": 429,
@@ -121,7 +124,7 @@ def make_router(
                     agent=hosted.name,
                     face=FACE,
                     input=messages,
-                    request={"metadata": body.metadata or {}},
+                    request={"metadata": body.metadata or {}, HANDED: completion.run},
                 )
                 run = await stored.begin_run(new, hosted, options)
             else:

@@ -74,6 +74,7 @@ def _select_runs(
         (runs.c.status, wanted.status),
         (runs.c.agent, wanted.agent),
         (runs.c.conversation, wanted.conversation),
+        (runs.c.face, wanted.face),
     ):
         if value is not None:
             statement = statement.where(column == value)
