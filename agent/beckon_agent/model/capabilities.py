@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from beckon_agent.core.run_types import Options
-from beckon_agent.model.errors import ModelRefused
+from beckon_agent.model.errors import ModelRefused, ToolsNotSupported
 
 Lowering = Literal["openai", "openai_strict", "gemini", "llama_cpp"]
 
@@ -39,8 +39,8 @@ class Profile:
     limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The name of the limit on generated tokens."""
 
-    forced_choice: bool = False
-    """Whether `tool_choice` may be other than `auto`; GLM, DeepSeek and gpt-oss fail on it."""
+    forced_choice: bool = True
+    """Whether `tool_choice` may be other than `auto`; else an instruction says it."""
 
     refuses: frozenset[str] = frozenset()
     """Names of request fields that are never sent."""
@@ -102,7 +102,6 @@ _RULES = (
         {
             "name": "openai",
             "strict": True,
-            "forced_choice": True,
             "single_system": False,
             "replay_extra": False,
         },
@@ -119,7 +118,7 @@ _RULES = (
     ),
     _Rule({"system_role": "user", "single_system": True}, host=_OPENAI, model=r"(^|/)o1-(mini|preview)"),
     _Rule(
-        {"name": "gemini", "lowering": "gemini", "forced_choice": True},
+        {"name": "gemini", "lowering": "gemini"},
         host=r"(generativelanguage|aiplatform)\.googleapis\.com",
     ),
     _Rule({"lowering": "gemini"}, model=r"(^|/)gemini-"),
@@ -193,7 +192,6 @@ _DISPENSABLE = (
     "stop",
     "max_completion_tokens",
     "max_tokens",
-    "tool_choice",
     "service_tier",
     "safety_identifier",
     "prompt_cache_key",
@@ -238,6 +236,12 @@ def adapted_profile(
 
     `sent` is the body that was refused. Its `needed` fields cannot be left out.
     """
+    if (
+        "tool_choice" in sent
+        and _names_field(error, "tool_choice")
+        and not isinstance(error, ToolsNotSupported)
+    ):
+        return with_changes(profile, {"forced_choice": False})
     for pattern, changes in _ADAPTATIONS:
         if pattern.search(error.message):
             learnt = with_changes(profile, changes)
@@ -254,7 +258,7 @@ def needed_fields(options: Options) -> frozenset[str]:
     """Return the fields of a request that must not be left out."""
     limits = ("max_tokens", "max_completion_tokens") if options.max_tokens else ()
     stop = ("stop",) if options.stop else ()
-    return frozenset(options.extra).difference(_DISPENSABLE) | {*limits, *stop}
+    return frozenset(options.extra).difference(_DISPENSABLE, ("tool_choice",)) | {*limits, *stop}
 
 
 def find_refused_field(error: ModelRefused, needed: Iterable[str]) -> str | None:

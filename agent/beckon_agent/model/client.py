@@ -10,7 +10,15 @@ from typing import Any, Self
 import stamina
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import BROKE_OFF, Declaration, ModelRequest, Turn, Usage, sum_usages
+from beckon_agent.core.model_types import (
+    BROKE_OFF,
+    Declaration,
+    Message,
+    ModelRequest,
+    Turn,
+    Usage,
+    sum_usages,
+)
 from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.model.capabilities import Profile, adapted_profile, find_refused_field, profile_for
 from beckon_agent.model.errors import (
@@ -20,6 +28,7 @@ from beckon_agent.model.errors import (
     ModelUnavailable,
     StreamBroken,
 )
+from beckon_agent.model.instructions import add_instruction, choice_instruction, forced_tools, is_forced
 from beckon_agent.model.messages import call_ids, repair_messages
 from beckon_agent.model.response import AnswerReader
 from beckon_agent.model.transport import Patience, Transport
@@ -53,7 +62,8 @@ def chat_body(model: str, request: ModelRequest, profile: Profile) -> Body:
     }
     body |= _tool_fields(request, profile)
     body = {key: value for key, value in body.items() if value is not None and key not in profile.refuses}
-    return {"model": model, "messages": repair_messages(request.messages, profile), "stream": True, **body}
+    messages = repair_messages(_instruct_model(request, profile), profile)
+    return {"model": model, "messages": messages, "stream": True, **body}
 
 
 def without_streaming(body: Body, profile: Profile) -> Body:
@@ -91,10 +101,18 @@ def _tool_fields(request: ModelRequest, profile: Profile) -> Body:
     # Told to choose none, some models leak the markup of calls (DeepSeek R1): they must not see any.
     if not request.tools or choice == "none":
         return {"tool_choice": None, "parallel_tool_calls": None}
-    fields: Body = {"tools": [_to_declaration(tool, profile) for tool in request.tools]}
-    if choice is not None and choice != "auto" and not profile.forced_choice:
-        fields["tool_choice"] = None
-    return fields
+    if not is_forced(choice) or profile.forced_choice:
+        return {"tools": [_to_declaration(tool, profile) for tool in request.tools]}
+    tools = forced_tools(choice, request.tools)
+    return {"tools": [_to_declaration(tool, profile) for tool in tools], "tool_choice": None}
+
+
+def _instruct_model(request: ModelRequest, profile: Profile) -> Sequence[Message]:
+    """Return the messages, with an instruction in place of a forced choice if the server takes none."""
+    choice = request.extra.get("tool_choice")
+    if not request.tools or not is_forced(choice) or profile.forced_choice:
+        return request.messages
+    return add_instruction(request.messages, choice_instruction(choice))
 
 
 def _to_declaration(tool: Declaration, profile: Profile) -> Mapping[str, object]:

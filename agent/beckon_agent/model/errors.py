@@ -6,6 +6,7 @@
     │   └── ModelOverloaded     the same, for a 503
     ├── StreamBroken            the user: the answer broke off after its beginning was shown
     ├── ModelAuthError          the operator: key, permission, quota or account
+    ├── ToolChoiceNotHonoured   the user: the model made no call, although one was required
     └── ModelRefused            the caller: this request will never do (other 4xx)
         ├── ToolsNotSupported   the agent: speak a dialect instead of native tool calls
         ├── SchemaRejected      the agent: lower the declarations further, then as above
@@ -70,6 +71,13 @@ class StreamBroken(ModelError):
 
 class ModelAuthError(ModelError):
     """The server does not accept the key, or the account behind it."""
+
+
+class ToolChoiceNotHonoured(ModelError):
+    """The model made no required call, also when it was asked once more."""
+
+    ours = "tool_choice_not_honoured"
+    param = "tool_choice"
 
 
 class ModelRefused(ModelError):

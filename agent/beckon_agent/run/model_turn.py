@@ -26,7 +26,9 @@ from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_
 from beckon_agent.model.capabilities import needed_fields
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
+from beckon_agent.model.instructions import add_instruction, choice_instruction, forced_tools, is_forced
 from beckon_agent.model.messages import pair_calls
+from beckon_agent.run.answer_check import ForcedCall, stream_checked
 from beckon_agent.telemetry.run_spans import record_model
 from beckon_contract.resources.tools import Tool, declare
 from beckon_contract.schema.lowering import Profile
@@ -72,6 +74,20 @@ class DialectModel:
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
+        demand = ForcedCall.from_options(options, tools)
+        answer = (
+            self._stream_adapted(messages, tools, options)
+            if demand is None
+            else stream_checked(lambda asked: self._stream_adapted(asked, tools, options), messages, demand)
+        )
+        async with aclosing(answer) as items:
+            async for item in items:
+                yield item
+
+    async def _stream_adapted(
+        self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
+    ) -> AsyncGenerator[StreamItem]:
+        """Yield the pieces of one answer, after what a refusal teaches."""
         await self._client.choose_model()
         while True:
             manner = self._dialect_in_use
@@ -102,7 +118,9 @@ class DialectModel:
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         record_model(self._client.model, self._client.base_url)
-        declarations = self._declare_tools(tools)
+        declarations = self._declare_tools(_allowed_tools(tools, options))
+        if not self._dialect.native:
+            messages, declarations = _force_by_words(messages, declarations, options)
         rendered = self._dialect.render(pair_calls(messages), declarations)
         request = ModelRequest(
             messages=rendered.messages,
@@ -175,6 +193,26 @@ class DialectModel:
         self._dialect = guess_dialect(self._client.model)
         logger.warning("the model server takes no tools (%s); from now on: %s", error, self._dialect.name)
         return True
+
+
+def _allowed_tools(tools: Sequence[Tool], options: Options) -> Sequence[Tool]:
+    """Return the tools among which a forced answer may choose.
+
+    In other answers the list stays as it is, and providers' caches fit: calls of other tools are refused.
+    """
+    if options.allowed_tools is None or not is_forced(options.extra.get("tool_choice")):
+        return tools
+    return [tool for tool in tools if tool.name in options.allowed_tools]
+
+
+def _force_by_words(
+    messages: Sequence[Message], declarations: list[Declaration], options: Options
+) -> tuple[Sequence[Message], list[Declaration]]:
+    """Say a forced choice in an instruction, since a text dialect sends no tools."""
+    choice = options.extra.get("tool_choice")
+    if not declarations or not is_forced(choice):
+        return messages, declarations
+    return add_instruction(messages, choice_instruction(choice)), forced_tools(choice, declarations)
 
 
 def _reads_as(before: Tool, now: Tool) -> bool:

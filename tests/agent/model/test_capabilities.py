@@ -31,7 +31,7 @@ RESULT: Message = {"role": "tool", "tool_call_id": "aaaaaaaaa", "content": "1"}
 @pytest.mark.parametrize(
     ("base_url", "model", "expected"),
     [
-        ("http://127.0.0.1:8000/v1", "m", {"name": "generic", "strict": False, "forced_choice": False}),
+        ("http://127.0.0.1:8000/v1", "m", {"name": "generic", "strict": False, "forced_choice": True}),
         ("https://api.openai.com/v1", "gpt-4.1", {"name": "openai", "limit_field": "max_completion_tokens"}),
         (
             "https://api.openai.com/v1",
@@ -48,8 +48,8 @@ RESULT: Message = {"role": "tool", "tool_call_id": "aaaaaaaaa", "content": "1"}
         ("https://api.mistral.ai/v1", "mistral-small", {"assistant_after_tool": True, "nine_char_ids": True}),
         ("https://api.mistral.ai/v1", "mistral-small", {"refuses": frozenset({"stream_options"})}),
         ("https://api.deepseek.com", "deepseek-chat", {"reasoning_required": True}),
-        ("https://api.moonshot.ai/v1", "kimi-k3", {"forced_choice": False, "strict": False}),
-        ("https://api.z.ai/api/paas/v4", "glm-5", {"string_content": True, "forced_choice": False}),
+        ("https://api.moonshot.ai/v1", "kimi-k3", {"forced_choice": True, "strict": False}),
+        ("https://api.z.ai/api/paas/v4", "glm-5", {"string_content": True}),
         ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "qwen3-max", {"name": "dashscope"}),
         (
             "http://127.0.0.1:11434/v1",
@@ -126,15 +126,27 @@ def test_strict_is_only_sent_where_it_is_known() -> None:
     assert tool["function"]["strict"] is True
 
 
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
-def test_a_forced_choice_is_only_sent_where_it_works(choice: object) -> None:
-    request = ModelRequest(
-        [USER], [declaration("f")], extra={"tool_choice": choice, "parallel_tool_calls": False}
-    )
-    assert "tool_choice" not in chat_body("m", request, GENERIC)
-    openai = profile_for("https://api.openai.com/v1", "gpt-4.1")
-    assert chat_body("m", request, openai)["tool_choice"] == choice
-    assert chat_body("m", request, openai)["parallel_tool_calls"] is False
+@pytest.mark.parametrize(
+    ("choice", "offered", "words"),
+    [
+        ("required", ["f", "g"], "Call one of the tools now."),
+        ({"type": "function", "function": {"name": "f"}}, ["f"], "Call the tool f now."),
+    ],
+)
+def test_a_forced_choice_is_sent_or_said_in_an_instruction(
+    choice: object, offered: list[str], words: str
+) -> None:
+    tools = [declaration("f"), declaration("g")]
+    request = ModelRequest([SYSTEM, USER], tools, extra={"tool_choice": choice, "parallel_tool_calls": False})
+    sent = chat_body("m", request, GENERIC)
+    assert (sent["tool_choice"], sent["messages"]) == (choice, [SYSTEM, USER])
+    assert sent["parallel_tool_calls"] is False
+
+    said = chat_body("m", request, Profile(forced_choice=False))
+    assert "tool_choice" not in said
+    assert [tool["function"]["name"] for tool in said["tools"]] == offered
+    assert said["messages"][0]["content"].startswith(f"be brief\n\n{words}")
+    assert said["messages"][1:] == [USER]
 
 
 def test_to_choose_no_tool_the_model_is_shown_none() -> None:
@@ -171,6 +183,7 @@ async def test_reasoning_and_signatures_reach_the_server_as_they_were() -> None:
 TOOL_TURN: list[Message] = [USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]
 SYSTEM: Message = {"role": "system", "content": "be brief"}
 LESSONS = [
+    ("deepseek-reasoner does not support this tool_choice", lambda body: "tool_choice" in body),
     (
         "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
         lambda body: "max_tokens" in body,
@@ -216,7 +229,7 @@ async def test_a_refusal_that_says_what_is_wrong_is_learnt_from(message: str, re
         max_tokens=100,
         extra={"tool_choice": "required", "parallel_tool_calls": False},
     )
-    profile = Profile(forced_choice=True, strict=True)
+    profile = Profile(strict=True)
     async with scripted_model(*[strict_server] * 4) as model:
         async with ModelClient(model.base_url, KEY, "m", profile) as client:
             for _ in range(2):

@@ -22,7 +22,13 @@ from beckon_agent.api.request_fields import (
     check_refused,
 )
 from beckon_agent.api.responses.content import check_chat_part, read_part, unsupported_error
-from beckon_agent.api.responses.request import FunctionTool
+from beckon_agent.api.responses.request import (
+    AllowedTools,
+    FunctionTool,
+    NamedFunction,
+    ToolChoiceOptions,
+    read_choice,
+)
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import CLAIMED, Message
 from beckon_agent.core.records import Ended, NewRun
@@ -125,22 +131,42 @@ def client_tools(tools: Sequence[object]) -> tuple[ClientTool, ...]:
     return tuple(_client_tool(json_values.as_mapping(tool), f"tools.{at}") for at, tool in enumerate(tools))
 
 
-def first_choice(choice: object) -> object:
-    """Return the `tool_choice` of the first answer.
+class ChosenFunction(BaseModel):
+    """The name of a function."""
 
-    `None` leaves the model free. Raises `ApiError` for an invalid choice.
-    """
-    if choice in (None, "auto", "none"):
-        return None
-    if choice == "required":
-        return choice
-    name = json_values.as_text(
-        json_values.as_mapping(json_values.as_mapping(choice).get("function")).get("name")
-    )
-    if json_values.as_mapping(choice).get("type") != "function" or not name:
-        message = "must be 'auto', 'none', 'required', or an object that names a function"
-        raise unsupported_error("tool_choice", message)
-    return {"type": "function", "function": {"name": name}}
+    name: str = Field(min_length=1)
+
+
+class NamedChatFunction(BaseModel):
+    """One function, of the client or of the cluster."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class AllowedChatTools(BaseModel):
+    """The tools that the model may call, of all that it is shown."""
+
+    mode: Literal["auto", "required"]
+    tools: list[NamedChatFunction] = Field(max_length=1000)
+
+
+def read_chat_choice(choice: object) -> ToolChoiceOptions:
+    """Return the run options for a `tool_choice`. Raises `ApiError` for an invalid one."""
+    fields = json_values.as_mapping(choice)
+    match fields.get("type", choice):
+        case None | "auto" | "none" | "required" as word if word == choice:
+            return read_choice(word)
+        case "function":
+            named = read_part(NamedChatFunction, choice, "tool_choice")
+            return read_choice(NamedFunction(type="function", name=named.function.name))
+        case "allowed_tools":
+            place = "tool_choice.allowed_tools"
+            allowed = read_part(AllowedChatTools, fields.get("allowed_tools"), place)
+            names = [{"name": tool.function.name} for tool in allowed.tools]
+            return read_choice(AllowedTools(type="allowed_tools", mode=allowed.mode, tools=names))
+    message = "must be 'auto', 'none', 'required', or an object that names a function or 'allowed_tools'"
+    raise unsupported_error("tool_choice", message)
 
 
 def _client_tool(tool: Mapping[str, object], place: str) -> ClientTool:
@@ -289,7 +315,8 @@ class ChatRequest(SharedFields):
     def to_options(self) -> Options:
         """Return the options of the request for its run."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        unwanted = "none" in (self.tool_choice, self.function_call)
+        choice = read_chat_choice(self.tool_choice)
+        unwanted = not choice.use_tools or self.function_call == "none"
         use_tools = not (unwanted or is_side_request(self.to_messages()))
         return Options(
             use_tools=use_tools,
@@ -307,7 +334,8 @@ class ChatRequest(SharedFields):
                 verbosity=self.verbosity,
                 response_format=self.response_format.to_format() if self.response_format else None,
             ),
-            first_choice=first_choice(self.tool_choice) if use_tools else None,
+            first_choice=choice.first if use_tools else None,
+            allowed_tools=choice.allowed if use_tools else None,
             client_tools=client_tools(self.tools or ()) if use_tools else (),
         )
 

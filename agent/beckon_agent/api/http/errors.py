@@ -19,6 +19,7 @@ from beckon_agent.model.errors import (
     FieldNotSupported,
     ModelAuthError,
     ModelError,
+    ToolChoiceNotHonoured,
 )
 from beckon_agent.service import NoRoom
 from beckon_agent.store.base import StoreUnavailable
@@ -104,7 +105,7 @@ def to_api_error(error: Exception) -> ApiError:
         case StoreUnavailable():
             logger.warning("request %s: the store does not answer: %s", request_id(), error)
             return ApiError(503, STORE_UNAVAILABLE, code="store_unavailable")
-        case ContextTooLong() | FieldNotSupported():
+        case ContextTooLong() | FieldNotSupported() | ToolChoiceNotHonoured():
             return ApiError(400, str(error), code=error.ours, param=error.param)
         case ContentNotSupported():
             message = f"the agent's model does not take what was sent: {error}"

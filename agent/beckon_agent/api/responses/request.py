@@ -1,6 +1,6 @@
 """The fields of a response request, `tool_choice` among them, and this agent's rules for them."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -85,13 +85,16 @@ def read_choice(choice: ToolChoice | None) -> ToolChoiceOptions:
             return ToolChoiceOptions(first=first, allowed=_read_names(choice))
 
 
-def check_tools(options: Options, ours: Container[str]) -> None:
+def check_tools(options: Options, ours: Collection[str]) -> None:
     """Raise `ApiError` for tool names already taken or unknown.
 
     A client's tool must not have the name of another tool, or a reserved one. A choice must name an
     existing tool. `ours` are the names of the cluster's tools.
     """
     theirs = _check_names(options.client_tools, ours)
+    if options.first_choice and (options.allowed_tools == () or not (theirs or len(ours))):
+        message = "tool_choice: there is no tool to choose; bring one, or leave it out"
+        raise ApiError(400, message, code="unknown_tool", param="tool_choice")
     chosen_one = json_values.as_text(
         json_values.as_mapping(json_values.as_mapping(options.first_choice).get("function")).get("name")
     )

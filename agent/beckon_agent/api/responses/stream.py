@@ -82,9 +82,11 @@ _DONE = b"data: [DONE]\n\n"
 _STATUSES = {
     "agent_gone": 503,
     "context_length_exceeded": 400,
+    "field_not_supported": 400,
     "internal": 500,
     "overloaded": 503,
     "rate_limit_exceeded": 429,
+    "tool_choice_not_honoured": 400,
     "unsupported_content": 400,
 }
 _MODEL_FAILED = 502  # a code that is not known is the model server's own
