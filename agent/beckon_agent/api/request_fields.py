@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, WithJsonSchema
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.core import json_values
+from beckon_contract.schema.arguments import Validator
 
 Api = Literal["chat completions", "Responses"]
 Treatment = Literal["sent on", "done here", "refused"]
@@ -162,6 +163,19 @@ Metadata = Annotated[dict[_MetadataKey, _MetadataValue], Field(max_length=16)]
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Verbosity = Literal["low", "medium", "high"]
+
+
+def check_schema(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON Schema; raise `ValueError` for an invalid one."""
+    try:
+        Validator(value)
+    except ValueError as error:
+        raise ValueError(f"is no JSON Schema (2020-12): {error}"[:300]) from None
+    return value
+
+
+OutputSchema = Annotated[dict[str, Any], AfterValidator(check_schema)]
+"""The JSON Schema of an answer."""
 
 
 class StreamOptions(BaseModel):

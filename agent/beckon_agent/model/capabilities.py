@@ -42,6 +42,12 @@ class Profile:
     forced_choice: bool = True
     """Whether `tool_choice` may be other than `auto`; else an instruction says it."""
 
+    format_with_tools: bool = True
+    """Whether a request may have both `response_format` and tools; llama.cpp refuses that."""
+
+    constrains_output: bool | None = None
+    """Whether answers keep to `response_format`; `None` until the first one shows it."""
+
     refuses: frozenset[str] = frozenset()
     """Names of request fields that are never sent."""
 
@@ -71,6 +77,10 @@ class Profile:
 
     unstreamed: Mapping[str, object] = field(default_factory=dict)
     """Fields that a request without streaming needs (DashScope)."""
+
+    def sends_format(self, *, with_tools: bool) -> bool:
+        """True if `response_format` is sent; else an instruction says it."""
+        return "response_format" not in self.refuses and (self.format_with_tools or not with_tools)
 
     @property
     def tool_limit(self) -> int:
@@ -102,6 +112,7 @@ _RULES = (
         {
             "name": "openai",
             "strict": True,
+            "constrains_output": True,
             "single_system": False,
             "replay_extra": False,
         },
@@ -205,6 +216,11 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 
+_FORMAT = re.compile(
+    r"response[_ ]format|json_schema|structured output|grammar constraints with tools", re.IGNORECASE
+)
+_INVALID_SCHEMA = re.compile(r"invalid[_ ](json[_ ])?schema", re.IGNORECASE)
+
 _ADAPTATIONS: tuple[tuple[re.Pattern[str], Mapping[str, object]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), changes)
     for pattern, changes in (
@@ -236,12 +252,9 @@ def adapted_profile(
 
     `sent` is the body that was refused. Its `needed` fields cannot be left out.
     """
-    if (
-        "tool_choice" in sent
-        and _names_field(error, "tool_choice")
-        and not isinstance(error, ToolsNotSupported)
-    ):
-        return with_changes(profile, {"forced_choice": False})
+    in_words = _fields_for_words(profile, error, sent)
+    if in_words is not None:
+        return with_changes(profile, in_words)
     for pattern, changes in _ADAPTATIONS:
         if pattern.search(error.message):
             learnt = with_changes(profile, changes)
@@ -252,6 +265,22 @@ def adapted_profile(
             if name in sent and name not in needed and _names_field(error, name):
                 return with_changes(profile, {"refuses": profile.refuses | {name}})
     return None
+
+
+def _fields_for_words(
+    profile: Profile, error: ModelRefused, sent: Mapping[str, object]
+) -> Mapping[str, object] | None:
+    """Return the change after the refusal of a field that an instruction can replace."""
+    native = not isinstance(error, ToolsNotSupported)
+    if native and "tool_choice" in sent and _names_field(error, "tool_choice"):
+        return {"forced_choice": False}
+    if "response_format" not in sent or not _FORMAT.search(error.message):
+        return None
+    if _INVALID_SCHEMA.search(error.message):  # this schema, but not every one
+        return None
+    if "tools" in sent:
+        return {"format_with_tools": False}
+    return {"refuses": profile.refuses | {"response_format"}}
 
 
 def needed_fields(options: Options) -> frozenset[str]:

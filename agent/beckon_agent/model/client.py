@@ -28,7 +28,13 @@ from beckon_agent.model.errors import (
     ModelUnavailable,
     StreamBroken,
 )
-from beckon_agent.model.instructions import add_instruction, choice_instruction, forced_tools, is_forced
+from beckon_agent.model.instructions import (
+    add_instruction,
+    choice_instruction,
+    forced_tools,
+    format_instruction,
+    is_forced,
+)
 from beckon_agent.model.messages import call_ids, repair_messages
 from beckon_agent.model.response import AnswerReader
 from beckon_agent.model.transport import Patience, Transport
@@ -51,7 +57,7 @@ def chat_body(model: str, request: ModelRequest, profile: Profile) -> Body:
             f"{len(request.tools)} tools are more than the {profile.max_tools} that {profile.name} takes",
             code="array_above_max_length",
         )
-    for name in sorted(request.needed & profile.refuses):
+    for name in sorted(request.needed & profile.refuses - {"response_format"}):  # it can be said in words
         raise FieldNotSupported(name, f"{profile.name} models refuse it")
     body: Body = {key: value for key, value in request.extra.items() if key not in _OURS}
     body |= {
@@ -61,6 +67,8 @@ def chat_body(model: str, request: ModelRequest, profile: Profile) -> Body:
         "stream_options": {"include_usage": True},
     }
     body |= _tool_fields(request, profile)
+    if not profile.sends_format(with_tools="tools" in body):
+        body.pop("response_format", None)
     body = {key: value for key, value in body.items() if value is not None and key not in profile.refuses}
     messages = repair_messages(_instruct_model(request, profile), profile)
     return {"model": model, "messages": messages, "stream": True, **body}
@@ -108,11 +116,14 @@ def _tool_fields(request: ModelRequest, profile: Profile) -> Body:
 
 
 def _instruct_model(request: ModelRequest, profile: Profile) -> Sequence[Message]:
-    """Return the messages, with an instruction in place of a forced choice if the server takes none."""
-    choice = request.extra.get("tool_choice")
-    if not request.tools or not is_forced(choice) or profile.forced_choice:
-        return request.messages
-    return add_instruction(request.messages, choice_instruction(choice))
+    """Return the messages, with instructions in place of the fields that the server does not take."""
+    messages, choice = request.messages, request.extra.get("tool_choice")
+    if request.tools and is_forced(choice) and not profile.forced_choice:
+        messages = add_instruction(messages, choice_instruction(choice))
+    wanted = request.extra.get("response_format")
+    if wanted is not None and not profile.sends_format(with_tools=bool(request.tools)):
+        messages = add_instruction(messages, format_instruction(wanted))
+    return messages
 
 
 def _to_declaration(tool: Declaration, profile: Profile) -> Mapping[str, object]:

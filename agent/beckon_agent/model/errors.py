@@ -6,6 +6,7 @@
     │   └── ModelOverloaded     the same, for a 503
     ├── StreamBroken            the user: the answer broke off after its beginning was shown
     ├── ModelAuthError          the operator: key, permission, quota or account
+    ├── InvalidOutput           the user: the answer does not fit the wanted format
     ├── ToolChoiceNotHonoured   the user: the model made no call, although one was required
     └── ModelRefused            the caller: this request will never do (other 4xx)
         ├── ToolsNotSupported   the agent: speak a dialect instead of native tool calls
@@ -71,6 +72,13 @@ class StreamBroken(ModelError):
 
 class ModelAuthError(ModelError):
     """The server does not accept the key, or the account behind it."""
+
+
+class InvalidOutput(ModelError):
+    """The answer does not fit the format that the request wants."""
+
+    ours = "invalid_output"
+    param = "response_format"
 
 
 class ToolChoiceNotHonoured(ModelError):

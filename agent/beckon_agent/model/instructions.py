@@ -33,6 +33,18 @@ def choice_instruction(choice: object) -> str:
     return f"Call {what} now. Do not answer with text."
 
 
+def output_schema(response_format: object) -> Mapping[str, object]:
+    """Return the JSON Schema of a `response_format`: that of any object if it has none."""
+    fields = json_values.as_mapping(json_values.as_mapping(response_format).get("json_schema"))
+    return json_values.as_mapping(fields.get("schema")) or {"type": "object"}
+
+
+def format_instruction(response_format: object) -> str:
+    """Return a `response_format` in words."""
+    schema = json_values.to_json(output_schema(response_format))
+    return f"When you answer, write one JSON value of this JSON Schema, and nothing else:\n{schema}"
+
+
 def add_instruction(messages: Sequence[Message], text: str) -> list[Message]:
     """Return the messages with an instruction at the end of the system message."""
     first: Mapping[str, object] = messages[0] if messages else {}

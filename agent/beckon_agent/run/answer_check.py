@@ -7,21 +7,46 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from beckon_agent.core.model_types import Message, Turn, Usage
-from beckon_agent.core.run_events import StreamItem
-from beckon_agent.core.run_types import Options
+from beckon_agent.core.run_events import StreamItem, TextDelta
 from beckon_agent.model.client import _add_usages
-from beckon_agent.model.errors import ToolChoiceNotHonoured
-from beckon_agent.model.instructions import choice_instruction, forced_name, is_forced
-from beckon_contract.resources.tools import Tool
+from beckon_agent.model.errors import InvalidOutput, ModelError, ToolChoiceNotHonoured
+from beckon_agent.model.instructions import choice_instruction, forced_name, output_schema
+from beckon_contract.jsontext import dumps
+from beckon_contract.schema.arguments import Validator
+from beckon_contract.schema.decoding import UndecodableError, decode
 
 logger = logging.getLogger(__name__)
 
-_ATTEMPTS = 2
-
 AskModel = Callable[[Sequence[Message]], AsyncGenerator[StreamItem]]
 """Asks the model for an answer to these messages."""
+
+_ATTEMPTS = 2
+_WHOLE = (None, "stop", "tool_calls", "function_call")
+"""The finish reasons of an answer that can be judged: others cut it off, or withhold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """An answer that does not do: the words that ask for another one, and the error if there is none."""
+
+    instruction: str
+    error: ModelError
+
+
+class Demand(Protocol):
+    """What a request wants of one answer."""
+
+    @property
+    def holds(self) -> bool:
+        """True if the text is held back until the answer is judged."""
+        ...
+
+    def judge(self, turn: Turn, *, shown: bool) -> Turn | Unfit:
+        """Return the answer to show, if this one does. Of a `shown` answer nothing can be changed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,55 +56,101 @@ class ForcedCall:
     choice: object
     names: frozenset[str]
 
-    @classmethod
-    def from_options(cls, options: Options, tools: Sequence[Tool]) -> "ForcedCall | None":
-        """Return the demand of a request, `None` without one."""
-        choice = options.extra.get("tool_choice")
-        if not is_forced(choice) or not tools:
-            return None
-        name, allowed = forced_name(choice), options.allowed_tools
-        names = [name] if name else [tool.name for tool in tools if allowed is None or tool.name in allowed]
-        return cls(choice, frozenset(names))
+    @property
+    def holds(self) -> bool:
+        """True: only the end of an answer shows whether it has a call."""
+        return True
 
-    def is_met(self, turn: Turn) -> bool:
-        """True if an answer has such a call. One that was cut off, or filtered, is not judged."""
-        if turn.finish_reason not in (None, "stop", "tool_calls", "function_call"):
-            return True
-        return any(call.name in self.names for call in turn.calls)
-
-    def error(self) -> ToolChoiceNotHonoured:
-        """Return the error of a model without such a call."""
+    def judge(self, turn: Turn, *, shown: bool) -> Turn | Unfit:
+        """Return the answer if it has such a call."""
+        if any(call.name in self.names for call in turn.calls):
+            return turn
         name = forced_name(self.choice)
-        what = f"no call of {name!r}" if name else "no tool call"
         message = (
-            f"tool_choice: the agent's model made {what}, also when it was asked once more; "
-            "send 'auto', or use a model that can be forced"
+            f"tool_choice: the agent's model made no call{f' of {name!r}' if name else ''}, also when it was "
+            "asked once more; send 'auto', or use a model that can be forced"
         )
-        return ToolChoiceNotHonoured(message)
+        return Unfit(choice_instruction(self.choice), ToolChoiceNotHonoured(message))
+
+
+class JsonOutput:
+    """The demand for JSON of a schema, or for any JSON object.
+
+    `constrained` returns True while the server is known to hold its answers to the format. `learn` is called
+    with what an answer shows of that.
+    """
+
+    def __init__(
+        self, response_format: object, constrained: Callable[[], bool], learn: Callable[[bool], None]
+    ) -> None:
+        """Raise `ValueError` for an invalid schema."""
+        self._validator = Validator(output_schema(response_format))
+        self._constrained = constrained
+        self._learn = learn
+
+    @property
+    def holds(self) -> bool:
+        """True unless the server is known to hold its answers to the format."""
+        return not self._constrained()
+
+    def judge(self, turn: Turn, *, shown: bool) -> Turn | Unfit:
+        """Return the answer if it is valid, or a call; JSON comes out of its fence."""
+        if turn.calls:
+            return turn
+        try:
+            value, repairs = decode(turn.text)
+        except UndecodableError as error:
+            problems: Sequence[str] = (str(error),)
+        else:
+            fenced = repairs == ["fence"] and not shown
+            alone = not repairs or fenced
+            problems = self._validator.problems(value) if alone else ("there is more than JSON in it",)
+            if not problems:
+                self._learn(not fenced)
+                return replace(turn, text=dumps(value).decode()) if fenced else turn
+        self._learn(False)
+        said = "; ".join(problems)
+        message = (
+            f"response_format: the answer of the agent's model does not fit it ({said}); "
+            "simplify the schema, or use a model that keeps to one"
+        )
+        return Unfit(
+            f"Your answer is not valid: {said}. Answer with valid JSON only.", InvalidOutput(message)
+        )
 
 
 async def stream_checked(
-    ask: AskModel, messages: Sequence[Message], demand: ForcedCall
+    ask: AskModel, messages: Sequence[Message], demand: Demand
 ) -> AsyncGenerator[StreamItem]:
-    """Yield the pieces of an answer that meets a demand.
+    """Yield the pieces of an answer that does what a request wants.
 
-    If the first one does not, the model is asked once more. Raises `ModelError`.
+    If the first one does not, and none of its text is shown, the model is asked once more. Raises
+    `ModelError`.
     """
     spent: Usage | None = None
-    for _ in range(_ATTEMPTS):
-        held: list[StreamItem] = []
-        turn = Turn()
+    reasoning = ""
+    for attempt in range(_ATTEMPTS):
+        held: list[TextDelta] = []
+        shown, turn = False, Turn()
         async with aclosing(ask(messages)) as items:
             async for item in items:
-                held.append(item)
-                if isinstance(item, Turn):
-                    turn = item
-        spent = _add_usages(spent, turn.usage)
-        if demand.is_met(turn):
-            for item in held:
-                yield replace(item, usage=spent) if isinstance(item, Turn) else item
+                match item:
+                    case Turn():
+                        turn = item
+                    case TextDelta() if not shown and demand.holds:
+                        held.append(item)
+                    case _:
+                        shown = shown or isinstance(item, TextDelta)
+                        yield item
+        spent, reasoning = _add_usages(spent, turn.usage), reasoning + turn.reasoning
+        fit = demand.judge(turn, shown=shown) if turn.finish_reason in _WHOLE else turn
+        if isinstance(fit, Turn):
+            for piece in held if fit.text == turn.text else [TextDelta(fit.text)]:
+                yield piece
+            yield replace(fit, usage=spent, reasoning=reasoning)
             return
-        logger.info("the model made no required call; asking once more")
+        if shown or attempt + 1 == _ATTEMPTS:
+            raise fit.error
+        logger.info("the model's answer does not do; asking once more: %s", fit.instruction)
         said: list[Message] = [{"role": "assistant", "content": turn.text}] if turn.text else []
-        messages = [*messages, *said, {"role": "user", "content": choice_instruction(demand.choice)}]
-    raise demand.error()
+        messages = [*messages, *said, {"role": "user", "content": fit.instruction}]

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -26,9 +26,16 @@ from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_
 from beckon_agent.model.capabilities import needed_fields
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
-from beckon_agent.model.instructions import add_instruction, choice_instruction, forced_tools, is_forced
+from beckon_agent.model.instructions import (
+    add_instruction,
+    choice_instruction,
+    forced_name,
+    forced_tools,
+    format_instruction,
+    is_forced,
+)
 from beckon_agent.model.messages import pair_calls
-from beckon_agent.run.answer_check import ForcedCall, stream_checked
+from beckon_agent.run.answer_check import Demand, ForcedCall, JsonOutput, stream_checked
 from beckon_agent.telemetry.run_spans import record_model
 from beckon_contract.resources.tools import Tool, declare
 from beckon_contract.schema.lowering import Profile
@@ -70,19 +77,53 @@ class DialectModel:
         await self._client.choose_model()
         return self._client.profile.tool_limit
 
-    async def stream(
+    def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
-        """Yield the pieces of one answer; the last item is the whole `Turn`. Raises `ModelError`."""
-        demand = ForcedCall.from_options(options, tools)
-        answer = (
-            self._stream_adapted(messages, tools, options)
-            if demand is None
-            else stream_checked(lambda asked: self._stream_adapted(asked, tools, options), messages, demand)
-        )
-        async with aclosing(answer) as items:
-            async for item in items:
-                yield item
+        """Return the pieces of one answer; the last item is the whole `Turn`. They raise `ModelError`."""
+        demand = self._find_demand(tools, options)
+        if demand is None:
+            return self._stream_adapted(messages, tools, options)
+        return stream_checked(lambda asked: self._stream_adapted(asked, tools, options), messages, demand)
+
+    def _find_demand(self, tools: Sequence[Tool], options: Options) -> Demand | None:
+        """Return what the request wants of this answer, `None` if any will do."""
+        choice, wanted = options.extra.get("tool_choice"), options.extra.get("response_format")
+        if tools and is_forced(choice):
+            name = forced_name(choice)
+            names = [name] if name else [tool.name for tool in _allowed_tools(tools, options)]
+            return ForcedCall(choice, frozenset(names))
+        if wanted is None:
+            return None
+
+        def is_sent() -> bool:
+            return self._sends_format(tools) and self._client.profile.sends_format(with_tools=bool(tools))
+
+        def learn(constrains: bool) -> None:
+            profile = self._client.profile
+            if is_sent() and profile.constrains_output is not constrains:
+                self._client.profile = replace(profile, constrains_output=constrains)
+
+        return JsonOutput(wanted, lambda: is_sent() and self._client.profile.constrains_output is True, learn)
+
+    def _sends_format(self, tools: Sequence[Tool]) -> bool:
+        """True if the server may form the whole answer: calls in text have a form of their own."""
+        return self._dialect.native or not tools
+
+    def _say_in_words(
+        self, messages: Sequence[Message], declarations: list[Declaration], options: Options
+    ) -> tuple[Sequence[Message], list[Declaration], Mapping[str, object]]:
+        """Return a request with instructions for what a text dialect does not send."""
+        extra = dict(options.extra)
+        if self._dialect.native or not declarations:
+            return messages, declarations, extra
+        choice, wanted = extra.pop("tool_choice", None), extra.pop("response_format", None)
+        if is_forced(choice):
+            messages = add_instruction(messages, choice_instruction(choice))
+            declarations = forced_tools(choice, declarations)
+        elif wanted is not None:
+            messages = add_instruction(messages, format_instruction(wanted))
+        return messages, declarations, extra
 
     async def _stream_adapted(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
@@ -119,8 +160,7 @@ class DialectModel:
     ) -> AsyncGenerator[StreamItem]:
         record_model(self._client.model, self._client.base_url)
         declarations = self._declare_tools(_allowed_tools(tools, options))
-        if not self._dialect.native:
-            messages, declarations = _force_by_words(messages, declarations, options)
+        messages, declarations, extra = self._say_in_words(messages, declarations, options)
         rendered = self._dialect.render(pair_calls(messages), declarations)
         request = ModelRequest(
             messages=rendered.messages,
@@ -128,7 +168,7 @@ class DialectModel:
             temperature=options.temperature,
             max_tokens=options.max_tokens,
             stop=(*rendered.stop, *options.stop),
-            extra=options.extra,
+            extra=extra,
             needed=needed_fields(options),
         )
         screen = Screen(messages, declarations)
@@ -203,16 +243,6 @@ def _allowed_tools(tools: Sequence[Tool], options: Options) -> Sequence[Tool]:
     if options.allowed_tools is None or not is_forced(options.extra.get("tool_choice")):
         return tools
     return [tool for tool in tools if tool.name in options.allowed_tools]
-
-
-def _force_by_words(
-    messages: Sequence[Message], declarations: list[Declaration], options: Options
-) -> tuple[Sequence[Message], list[Declaration]]:
-    """Say a forced choice in an instruction, since a text dialect sends no tools."""
-    choice = options.extra.get("tool_choice")
-    if not declarations or not is_forced(choice):
-        return messages, declarations
-    return add_instruction(messages, choice_instruction(choice)), forced_tools(choice, declarations)
 
 
 def _reads_as(before: Tool, now: Tool) -> bool:

@@ -163,6 +163,16 @@ async def test_an_unknown_model_is_a_404_that_names_the_agents(agent: RunningAge
         ({"parallel_tool_calls": "no way"}, "parallel_tool_calls", "boolean"),
         ({"response_format": {"type": "zzz"}}, "response_format.type", "'json_schema'"),
         ({"response_format": {"type": "json_schema"}}, "response_format", "'name' and 'schema'"),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "a", "schema": {"type": "zzz"}},
+                }
+            },
+            "response_format.json_schema.schema",
+            "is no JSON Schema",
+        ),
         ({"metadata": {"k": "v" * 513}}, "metadata.k", "at most 512"),
         (
             {"messages": [{"role": "user", "content": [{"type": "text"}]}]},

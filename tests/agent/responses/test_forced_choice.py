@@ -102,7 +102,7 @@ async def test_a_response_without_its_required_call_has_failed(start_face: Start
     assert (response.status_code, response.json()["error"]["code"]) == (400, "tool_choice_not_honoured")
     assert events[-1]["type"] == "response.failed"
     assert events[-1]["response"]["output"] == []
-    assert "made no tool call" in events[-1]["response"]["error"]["message"]
+    assert "made no call" in events[-1]["response"]["error"]["message"]
 
 
 async def test_a_text_dialect_is_forced_by_words(start_agent: StartAgent) -> None:

@@ -116,6 +116,10 @@ REFUSED_MEMBERS: list[tuple[dict[str, Any], str]] = [
     ({"tool_choice": {"type": "allowed_tools", "tools": [{"name": "none_such"}]}}, "tool_choice"),
     ({"tool_choice": {"type": "function", "name": "none_such"}}, "tool_choice"),
     ({"text": {"format": {"type": "json_schema"}}}, "text.format"),
+    (
+        {"text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "zzz"}}}},
+        "text.format.schema",
+    ),
 ]
 
 

@@ -17,6 +17,7 @@ from beckon_agent.api.request_fields import (
     CHAT,
     Effort,
     NotOffered,
+    OutputSchema,
     SharedFields,
     Verbosity,
     check_refused,
@@ -235,7 +236,7 @@ class AnswerSchema(BaseModel):
 
     name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")
     description: str | None = None
-    schema_: dict[str, Any] = Field(alias="schema")
+    schema_: OutputSchema = Field(alias="schema")
     strict: bool | None = None
 
 

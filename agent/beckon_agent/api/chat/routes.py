@@ -38,6 +38,7 @@ HANDED = "handed"
 
 _STATUS: dict[str, Literal[400, 429, 503]] = {
     "field_not_supported": 400,
+    "invalid_output": 400,
     "rate_limit_exceeded": 429,
     "overloaded": 503,
     "tool_choice_not_honoured": 400,

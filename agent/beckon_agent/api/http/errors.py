@@ -17,6 +17,7 @@ from beckon_agent.model.errors import (
     ContentNotSupported,
     ContextTooLong,
     FieldNotSupported,
+    InvalidOutput,
     ModelAuthError,
     ModelError,
     ToolChoiceNotHonoured,
@@ -105,7 +106,7 @@ def to_api_error(error: Exception) -> ApiError:
         case StoreUnavailable():
             logger.warning("request %s: the store does not answer: %s", request_id(), error)
             return ApiError(503, STORE_UNAVAILABLE, code="store_unavailable")
-        case ContextTooLong() | FieldNotSupported() | ToolChoiceNotHonoured():
+        case ContextTooLong() | FieldNotSupported() | InvalidOutput() | ToolChoiceNotHonoured():
             return ApiError(400, str(error), code=error.ours, param=error.param)
         case ContentNotSupported():
             message = f"the agent's model does not take what was sent: {error}"

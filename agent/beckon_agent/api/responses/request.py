@@ -11,6 +11,7 @@ from beckon_agent.api.request_fields import (
     RESPONSES,
     Effort,
     NotOffered,
+    OutputSchema,
     SharedFields,
     Verbosity,
     check_refused,
@@ -181,7 +182,7 @@ class TextFormat(BaseModel):
     type: Literal["text", "json_object", "json_schema"] = "text"
     name: str | None = Field(None, pattern=r"^[a-zA-Z0-9_-]{1,64}$")
     description: str | None = None
-    schema_: dict[str, Any] | None = Field(None, alias="schema")
+    schema_: OutputSchema | None = Field(None, alias="schema")
     strict: bool | None = None
 
     @model_validator(mode="after")

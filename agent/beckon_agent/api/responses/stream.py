@@ -84,6 +84,7 @@ _STATUSES = {
     "context_length_exceeded": 400,
     "field_not_supported": 400,
     "internal": 500,
+    "invalid_output": 400,
     "overloaded": 503,
     "rate_limit_exceeded": 429,
     "tool_choice_not_honoured": 400,
