@@ -88,6 +88,11 @@ def test_an_agent_says_which_calls_are_recovered_from_a_text() -> None:
     assert read({}).text_calls is None
 
 
+def test_an_agent_may_have_an_output_schema() -> None:
+    assert read({"outputSchema": {"type": "object"}}).output_schema == {"type": "object"}
+    assert read({}).output_schema is None
+
+
 def test_pinning_nothing_is_not_the_same_as_saying_nothing_of_it() -> None:
     assert read({"tools": {"pinned": []}}).pinned == ()
     assert read({"tools": {"names": ["a"]}}).pinned is None
@@ -106,6 +111,8 @@ def test_a_secret_without_a_key_means_the_usual_one() -> None:
         ({"systemPrompt": 5}, "spec.systemPrompt: must be a string"),
         ({"model": []}, "spec.model: must be a mapping"),
         ({"textCalls": "sometimes"}, "spec.textCalls: must be one of never, own, any"),
+        ({"outputSchema": {"type": "thing"}}, "spec.outputSchema: is no JSON Schema"),
+        ({"outputSchema": "object"}, "spec.outputSchema: must be a mapping"),
         ({"model": {"url": URL}}, "spec.model.url: unknown field"),
         ({"model": {"apiKeySecret": {"name": "s"}}}, "spec.model.apiKeySecret: needs baseURL"),
         (
@@ -138,7 +145,8 @@ def test_a_secret_without_a_key_means_the_usual_one() -> None:
         ({"limits": {"stps": 1}}, "spec.limits.stps: unknown field"),
     ],
     ids=[
-        "unknown", "prompt", "model", "text-calls", "in-model", "key-alone", "no-secret", "path", "key-path",
+        "unknown", "prompt", "model", "text-calls", "no-schema", "text-schema", "in-model", "key-alone",
+        "no-secret", "path", "key-path",
         "names", "pinned", "no-tools", "pinned-elsewhere", "name", "in-tools",
         "label", "steps", "seconds", "in-limits",
     ],

@@ -40,7 +40,9 @@ def agent_of(written: AgentResource, own: Own) -> Agent:
     prompt = own.agent.system_prompt if written.system_prompt is None else written.system_prompt
     limits = _merge_limits(written.limits, own.agent.limits)
     pinned = own.agent.pinned if written.pinned is None else written.pinned
-    return Agent(written.name, written.namespace, prompt, limits, written.terms, pinned)
+    return Agent(
+        written.name, written.namespace, prompt, limits, written.terms, pinned, written.output_schema
+    )
 
 
 def wanted_key(written: AgentResource) -> SecretEntry | None:

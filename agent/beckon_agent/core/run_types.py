@@ -186,6 +186,7 @@ class Agent:
     """One agent as the API names it: prompt, limits, terms of use.
 
     `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent.
+    `output_schema` is the JSON Schema of answers to requests without a format of their own.
     """
 
     name: str
@@ -194,6 +195,7 @@ class Agent:
     limits: Limits
     terms: Terms = NO_TERMS
     pinned: tuple[str, ...] = ()
+    output_schema: Mapping[str, object] | None = None
 
     @property
     def source(self) -> str:

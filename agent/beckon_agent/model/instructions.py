@@ -39,6 +39,12 @@ def output_schema(response_format: object) -> Mapping[str, object]:
     return json_values.as_mapping(fields.get("schema")) or {"type": "object"}
 
 
+def is_strict(response_format: object) -> bool:
+    """True if a server must keep to a `response_format`: to a schema only if it is `strict`."""
+    fields = json_values.as_mapping(response_format)
+    return "json_schema" not in fields or json_values.as_mapping(fields["json_schema"]).get("strict") is True
+
+
 def format_instruction(response_format: object) -> str:
     """Return a `response_format` in words."""
     schema = json_values.to_json(output_schema(response_format))

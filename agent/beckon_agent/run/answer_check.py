@@ -13,7 +13,7 @@ from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.run_events import StreamItem, TextDelta
 from beckon_agent.model.client import _add_usages
 from beckon_agent.model.errors import InvalidOutput, ModelError, ToolChoiceNotHonoured
-from beckon_agent.model.instructions import choice_instruction, forced_name, output_schema
+from beckon_agent.model.instructions import choice_instruction, forced_name, is_strict, output_schema
 from beckon_contract.jsontext import dumps
 from beckon_contract.schema.arguments import Validator
 from beckon_contract.schema.decoding import UndecodableError, decode
@@ -85,13 +85,14 @@ class JsonOutput:
     ) -> None:
         """Raise `ValueError` for an invalid schema."""
         self._validator = Validator(output_schema(response_format))
+        self._strict = is_strict(response_format)
         self._constrained = constrained
         self._learn = learn
 
     @property
     def holds(self) -> bool:
-        """True unless the server is known to hold its answers to the format."""
-        return not self._constrained()
+        """True unless the server is known to hold its answers to such a format."""
+        return not (self._strict and self._constrained())
 
     def judge(self, turn: Turn, *, shown: bool) -> Turn | Unfit:
         """Return the answer if it is valid, or a call; JSON comes out of its fence."""

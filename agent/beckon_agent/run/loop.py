@@ -39,6 +39,7 @@ from beckon_agent.run.turn import (
     refuse_disallowed,
     result_message,
     system_message,
+    with_output_format,
 )
 from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
 from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
@@ -82,7 +83,7 @@ class Run:
         self._agent = agent
         self._model = model
         self._caller = caller
-        self._options = options
+        self._options = options = with_output_format(options, agent)
         self._offers = ToolOffers(tools, agent, options, progress.sent)
         self._deadline = time.monotonic() + agent.limits.seconds - progress.seconds
         self._messages: list[Message] = []

@@ -27,6 +27,20 @@ def system_message(agent: Agent, options: Options) -> Message:
     return {"role": "system", "content": "\n\n".join(said)}
 
 
+def with_output_format(options: Options, agent: Agent) -> Options:
+    """Return the options with the agent's output schema, if the request brings no format.
+
+    Plain text needs no field.
+    """
+    extra = dict(options.extra)
+    if agent.output_schema is not None:
+        schema = {"name": "output", "schema": agent.output_schema}
+        extra.setdefault("response_format", {"type": "json_schema", "json_schema": schema})
+    if json_values.as_mapping(extra.get("response_format")).get("type") == "text":
+        del extra["response_format"]
+    return replace(options, extra=extra)
+
+
 def options_of_step(options: Options, step: int) -> Options:
     """Return the options for the model's answer number `step`.
 

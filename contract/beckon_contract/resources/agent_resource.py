@@ -1,6 +1,7 @@
 """`Agent` resources: agents written as Kubernetes objects, and their tools."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -8,6 +9,7 @@ from beckon_contract.fields import Fields, InvalidFields, ReportProblem
 from beckon_contract.kubernetes_objects import Resource
 from beckon_contract.resources.agent_terms import NO_TERMS, Terms, read_terms
 from beckon_contract.resources.tools import API_VERSION, GROUP, ToolSelector, read_tool_selector
+from beckon_contract.schema.arguments import Validator
 
 TextCalls = Literal["never", "own", "any"]
 """Which calls are recovered that leaked into the text of an answer: none, by the model's family, of any."""
@@ -16,7 +18,17 @@ KIND = "Agent"
 PLURAL = "agents"
 DEFAULT_KEY = "api-key"
 
-_SPEC = ("systemPrompt", "model", "textCalls", "tools", "limits", "access", "toolPolicies", "quotas")
+_SPEC = (
+    "systemPrompt",
+    "model",
+    "textCalls",
+    "outputSchema",
+    "tools",
+    "limits",
+    "access",
+    "toolPolicies",
+    "quotas",
+)
 _MODEL = ("baseURL", "name", "dialect", "apiKeySecret")
 _TEXT_CALLS: Final[tuple[TextCalls, ...]] = ("never", "own", "any")
 _SECRET = ("name", "key")
@@ -90,7 +102,7 @@ class AgentResource:
 
     `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent; `None`
     means the setting of the agent service. `text_calls` says which calls are recovered from the text of an
-    answer.
+    answer. `output_schema` is the JSON Schema of the agent's answers, `None` for plain text.
     """
 
     namespace: str
@@ -104,6 +116,7 @@ class AgentResource:
     terms: Terms = NO_TERMS
     pinned: tuple[str, ...] | None = None
     text_calls: TextCalls | None = None
+    output_schema: Mapping[str, object] | None = None
 
 
 def is_agent(resource: Resource) -> bool:
@@ -133,6 +146,7 @@ def read_agent(resource: Resource) -> AgentResource:
         limits=_limits(spec.child("limits")),
         terms=read_terms(spec),
         text_calls=_text_calls(spec),
+        output_schema=_output_schema(spec),
         pinned=None if tools is None or tools.values.get(_PINNED) is None else tools.strings(_PINNED),
     )
     if report.problems:
@@ -148,6 +162,17 @@ def _text_calls(spec: Fields) -> TextCalls | None:
     if written is not None:
         spec.problem("textCalls", f"must be one of {', '.join(_TEXT_CALLS)}")
     return None
+
+
+def _output_schema(spec: Fields) -> Mapping[str, object] | None:
+    schema = spec.child("outputSchema")
+    if schema is None:
+        return None
+    try:
+        Validator(schema.values)
+    except ValueError as error:
+        spec.problem("outputSchema", f"is no JSON Schema (2020-12): {str(error)[:200]}")
+    return schema.values
 
 
 def _model(fields: Fields | None) -> ModelReference:

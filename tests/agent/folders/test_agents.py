@@ -24,7 +24,7 @@ from tests.agent.event_platform import described
 from tests.agent.folders.test_catalogue import SERVICE, a_tool, write
 from tests.agent.many_agents import ManyAgents
 from tests.agent.model_server import ModelServer, model_server
-from tests.agent.scripted_model import KEY
+from tests.agent.scripted_model import KEY, says
 from tests.agent.serving import open_door, served
 from tests.patience import eventually
 
@@ -82,6 +82,26 @@ async def test_an_agent_has_its_own_prompt_model_and_choice_of_tools(
         assert await agents.ask() == {"system": OWN, "model": "m", "tools": ["mine", "theirs"]}
         listed = (await agents.http.get("/v1/models")).json()["data"]
         assert [one["id"] for one in listed] == ["beckon", "helper"]
+
+
+async def test_an_agent_with_an_output_schema_gives_valid_json_unless_a_request_has_another_format(
+    tmp_path: Path, model: ModelServer
+) -> None:
+    schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    write(tmp_path / "agent.yaml", agent("helper", outputSchema=schema))
+    async with serving(tmp_path, model) as agents:
+        failed = await agents.post("helper")
+        other = await agents.post("helper", response_format={"type": "json_object"})
+        plain = await agents.post("helper", response_format={"type": "text"})
+        model.script.append(says('{"colour": "red"}'))
+        good = await agents.post("helper")
+
+    formats = [asked.body.get("response_format") for asked in model.asked]
+    wanted = {"type": "json_schema", "json_schema": {"name": "output", "schema": schema}}
+    assert formats == [wanted, wanted, {"type": "json_object"}, None, wanted]
+    assert [one.status_code for one in (failed, other, plain, good)] == [400, 200, 200, 200]
+    assert "missing" in failed.json()["error"]["message"]
+    assert good.json()["choices"][0]["message"]["content"] == '{"colour": "red"}'
 
 
 async def test_an_agent_has_the_tools_of_its_namespace_and_the_services_own_has_all(

@@ -117,6 +117,15 @@ async def test_a_server_that_held_to_it_once_is_streamed_until_it_does_not(start
     assert (shown, failed) == ([False, False, True, False], [False, False, True, False])
 
 
+async def test_a_schema_that_is_not_strict_is_never_streamed_unchecked(start_agent: StartAgent) -> None:
+    loose = {"type": "json_schema", "json_schema": {"name": "weather", "schema": SCHEMA}}
+    async with start_agent(GOOD, BAD, GOOD) as agent:
+        texts = [(await agent.post(response_format=loose, stream=True)).text for _ in range(2)]
+
+    assert "21" in texts[1]
+    assert '\\"21\\"' not in texts[1]
+
+
 async def test_a_response_with_a_wrong_answer_has_failed(start_face: StartFace) -> None:
     async with start_face(BAD, BAD) as face:
         events = await face.stream(text={"format": OBJECT | {"type": "json_schema"} | NAMED})

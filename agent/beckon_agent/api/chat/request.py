@@ -254,9 +254,12 @@ class ResponseFormat(BaseModel):
             )
         return self
 
-    def to_format(self) -> dict[str, object] | None:
-        """Return the format for the model's server, `None` for plain text."""
-        return None if self.type == "text" else self.model_dump(by_alias=True, exclude_none=True)
+    def to_format(self) -> dict[str, object]:
+        """Return the format for the model's server."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+_PLAIN = ResponseFormat(type="text")
 
 
 class Extension(BaseModel):
@@ -318,7 +321,9 @@ class ChatRequest(SharedFields):
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         choice = read_chat_choice(self.tool_choice)
         unwanted = not choice.use_tools or self.function_call == "none"
-        use_tools = not (unwanted or is_side_request(self.to_messages()))
+        aside = is_side_request(self.to_messages())
+        use_tools = not (unwanted or aside)
+        form = self.response_format or (_PLAIN if aside else None)
         return Options(
             use_tools=use_tools,
             temperature=self.temperature,
@@ -333,7 +338,7 @@ class ChatRequest(SharedFields):
                 top_logprobs=self.top_logprobs if self.logprobs else None,
                 reasoning_effort=self.reasoning_effort,
                 verbosity=self.verbosity,
-                response_format=self.response_format.to_format() if self.response_format else None,
+                response_format=form.to_format() if form else None,
             ),
             first_choice=choice.first if use_tools else None,
             allowed_tools=choice.allowed if use_tools else None,

@@ -203,12 +203,10 @@ class TextFormat(BaseModel):
             "strict": bool(self.strict),
         }
 
-    def response_format(self) -> dict[str, object] | None:
-        """Return the format for a chat completions request, `None` for plain text."""
-        if self.type == "text":
-            return None
-        if self.type == "json_object":
-            return {"type": "json_object"}
+    def response_format(self) -> dict[str, object]:
+        """Return the format for a chat completions request."""
+        if self.type != "json_schema":
+            return {"type": self.type}
         said = {
             key: value for key, value in self.to_document().items() if key != "type" and value is not None
         }
