@@ -9,9 +9,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from beckon_agent.core.model_types import Message, Turn, Usage
+from beckon_agent.core.model_types import Message, Turn, Usage, sum_usages
 from beckon_agent.core.run_events import StreamItem, TextDelta
-from beckon_agent.model.client import _add_usages
 from beckon_agent.model.errors import InvalidOutput, ModelError, ToolChoiceNotHonoured
 from beckon_agent.model.instructions import choice_instruction, forced_name, is_strict, output_schema
 from beckon_contract.jsontext import dumps
@@ -25,7 +24,7 @@ AskModel = Callable[[Sequence[Message]], AsyncGenerator[StreamItem]]
 
 _ATTEMPTS = 2
 _WHOLE = (None, "stop", "tool_calls", "function_call")
-"""The finish reasons of an answer that can be judged: others cut it off, or withhold it."""
+"""The finish reasons of an answer that can be judged: others cut it off, or withhold it. Nor is a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +142,9 @@ async def stream_checked(
                     case _:
                         shown = shown or isinstance(item, TextDelta)
                         yield item
-        spent, reasoning = _add_usages(spent, turn.usage), reasoning + turn.reasoning
-        fit = demand.judge(turn, shown=shown) if turn.finish_reason in _WHOLE else turn
+        spent, reasoning = sum_usages((spent, turn.usage)), reasoning + turn.reasoning
+        whole = turn.finish_reason in _WHOLE and not turn.details.refusal
+        fit = demand.judge(turn, shown=shown) if whole else turn
         if isinstance(fit, Turn):
             for piece in held if fit.text == turn.text else [TextDelta(fit.text)]:
                 yield piece

@@ -134,6 +134,14 @@ async def test_a_response_with_a_wrong_answer_has_failed(start_face: StartFace) 
     assert events[-1]["response"]["output"] == []
 
 
+async def test_a_refusal_is_an_answer_to_every_format(start_agent: StartAgent) -> None:
+    refusal = streamed(chunk({"refusal": "I will not."}), chunk(finish="stop"))
+    async with start_agent(refusal, refusal) as agent:
+        for fields in ({"response_format": FORMAT}, {"tool_choice": "required"}):
+            message = (await agent.post(**fields)).json()["choices"][0]["message"]
+            assert (message["content"], message["refusal"]) == (None, "I will not.")
+
+
 async def test_an_answer_that_was_cut_off_is_not_judged(start_agent: StartAgent) -> None:
     cut_off = streamed(chunk({"content": '{"deg'}), chunk(finish="length"))
     async with start_agent(cut_off) as agent:
