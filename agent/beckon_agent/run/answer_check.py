@@ -111,7 +111,7 @@ class JsonOutput:
         self._learn(False)
         said = "; ".join(problems)
         message = (
-            f"response_format: the answer of the agent's model does not fit it ({said}); "
+            f"the answer of the agent's model does not fit the requested format ({said}); "
             "simplify the schema, or use a model that keeps to one"
         )
         return Unfit(
