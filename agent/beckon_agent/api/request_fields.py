@@ -88,7 +88,8 @@ REQUEST_FIELDS = (
         _RESPONSES,
         "done here",
         "`message.output_text.logprobs` is sent on as `logprobs`; `mcp_call` and `beckon:tool_call` choose "
-        "[the items](clients.md#the-items-of-a-response); the others name no item of an agent",
+        "[the items](clients.md#the-items-of-a-response); reasoning goes back as text, so "
+        "`reasoning.encrypted_content` adds nothing; the others name no item of an agent",
     ),
     RequestField("max_tokens", _CHAT, "sent on", "under the name that the server knows"),
     RequestField("max_completion_tokens", _CHAT, "sent on", "under the name that the server knows"),

@@ -84,7 +84,7 @@ class DialectModel:
         demand = self._find_demand(tools, options)
         if demand is None:
             return self._stream_adapted(messages, tools, options)
-        return stream_checked(lambda asked: self._stream_adapted(asked, tools, options), messages, demand)
+        return stream_checked(lambda prompt: self._stream_adapted(prompt, tools, options), messages, demand)
 
     def _find_demand(self, tools: Sequence[Tool], options: Options) -> Demand | None:
         """Return what the request wants of this answer, `None` if any will do."""
