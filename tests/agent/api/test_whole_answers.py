@@ -254,3 +254,14 @@ async def test_other_failures_of_the_model_server_are_502(service: ClosedService
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "model_error")
     assert response.status_code == 502
     assert not {"retry-after"} & (answer.headers.keys() | response.headers.keys())
+
+
+async def test_a_long_integer_of_a_result_is_whole_in_responses(service: ClosedService) -> None:
+    script = asks_for(("test_measure", {"digits": 30})), says("done")
+    whole = await respond(service, *script)
+    events = await stream_response(service, *script)
+    run = (await service.http.get(f"/runs/{whole['id']}")).json()
+
+    for answer in (whole, events[-1]["response"]):
+        assert answer["output"][0]["output"] == '{"long":' + "1" * 30 + "}"
+    assert run["steps"][0]["calls"][0]["result"] == {"long": int("1" * 30)}

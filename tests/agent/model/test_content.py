@@ -98,7 +98,7 @@ def escaped(delta: dict[str, object]) -> bytes:
     return b"data: " + json.dumps(chunk(delta)).encode() + b"\n\n"
 
 
-@pytest.mark.parametrize("member", ["content", "reasoning_content", "arguments"])
+@pytest.mark.parametrize("member", ["content", "reasoning_content", "refusal", "arguments"])
 async def test_a_character_that_is_split_over_two_chunks_arrives_whole(member: str) -> None:
     pieces = ["a\ud83d", "", "\ude00b\ud83d", "\ude00", "\ude00\ud83d"]  # the last two are halves of nothing
     if member == "arguments":
@@ -109,7 +109,7 @@ async def test_a_character_that_is_split_over_two_chunks_arrives_whole(member: s
     else:
         deltas = [{member: piece} for piece in pieces]
     turn = await turn_after(Reply([*map(escaped, deltas), sse(STOP)]))
-    found = {"content": turn.text, "reasoning_content": turn.reasoning}
+    found = {"content": turn.text, "reasoning_content": turn.reasoning, "refusal": turn.details.refusal}
     found["arguments"] = "".join(call.arguments for call in turn.calls)
     assert found[member] == "a\U0001f600b\U0001f600\ufffd\ufffd"
 
