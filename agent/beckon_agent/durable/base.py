@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.records import Decision, NewRun, StoredRun
-from beckon_agent.core.run_events import STORED_EVENTS, RunEvent
+from beckon_agent.core.run_events import STORED_EVENTS, RunEvent, TextDelta
 from beckon_agent.core.run_types import ClientTool, Options
 
 
@@ -73,10 +73,9 @@ def _adapter(name: str) -> TypeAdapter[RunEvent]:
 def event_to_document(event: RunEvent) -> dict[str, object]:
     """Return an event as a JSON object of its fields. The member `type` is its stored name."""
     name = event.stored_name
-    document = {"type": name, **_adapter(name).dump_python(event, mode="json")}
-    if document.get("logprobs") == []:
-        del document["logprobs"]  # most pieces have none, and a log has thousands
-    return document
+    if type(event) is TextDelta and not event.logprobs:  # most events of a log
+        return {"type": name, "text": event.text}
+    return {"type": name, **_adapter(name).dump_python(event, mode="json")}
 
 
 def event_from_document(document: Mapping[str, object]) -> RunEvent:

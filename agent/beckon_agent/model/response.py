@@ -255,8 +255,11 @@ class AnswerReader:
         if delta is not None and message:
             # Perplexity repeats the whole text so far in `message` beside every delta, also an empty one.
             self._beside = message
-        logprobs = json_values.as_mapping(choice.get("logprobs"))
-        yield from self._read_message(message if delta is None else json_values.as_mapping(delta), logprobs)
+        logprobs = choice.get("logprobs")
+        yield from self._read_message(
+            message if delta is None else json_values.as_mapping(delta),
+            json_values.as_mapping(logprobs) if logprobs else {},
+        )
         self._finish_reason = self._finish_reason or json_values.as_text(choice.get("finish_reason")) or None
 
     def _read_message(
@@ -272,7 +275,7 @@ class AnswerReader:
         if isinstance(content, list):
             thought += _join_parts(content, thinking=True)
             content = _join_parts(content, thinking=False)
-        text, refusal = json_values.as_string(content), json_values.as_string(message.get("refusal"))
+        text, refusal = json_values.as_string(content), message.get("refusal")
         calls = message.get("tool_calls")
         if thought and "thought" not in besides:
             self._brought.add("thought")
@@ -282,7 +285,7 @@ class AnswerReader:
         if text and "words" not in besides:
             self._brought.add("words")
             yield from self._collect_pieces(self._splitter.feed(self._words.feed(text)))
-        if refusal and "refusal" not in besides:
+        if refusal and isinstance(refusal, str) and "refusal" not in besides:
             self._brought.add("refusal")
             yield from self._read_refusal(
                 self._refusing.feed(refusal), read_logprobs(logprobs.get("refusal"))

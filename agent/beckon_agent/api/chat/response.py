@@ -194,7 +194,8 @@ class Completion:
                 return self._write_chunk({"refusal": text}, logprobs=_to_logprobs((), logprobs))
             case TextDelta(text, logprobs):
                 self.length += len(text)
-                return self._write_chunk({"content": text}, logprobs=_to_logprobs(logprobs, ()))
+                found = _to_logprobs(logprobs, ()) if logprobs else None
+                return self._write_chunk({"content": text}, logprobs=found)
             case AnnotationAdded():
                 return self._write_chunk({"annotations": [_to_annotation(event, self.length)]})
             case ReasoningDelta(text):
