@@ -1,5 +1,6 @@
 """The usage, refusals and failures of the model server reach the client, at both APIs and from the store."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.agent.scripted_model import (
     sse,
     streamed,
 )
+from tests.cli.run_beckon import beckon
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -180,6 +182,15 @@ async def test_a_refusal_is_in_the_run_its_conversation_and_the_next_request(ser
     assert items[1]["content"] == [{"type": "refusal", "refusal": "I cannot."}]
     assert run["steps"][0]["text"] == "I cannot."
     assert '"differences":[]' in replay.text.replace(" ", "")
+
+
+@pytest.mark.parametrize("options", [[], ["--stored"]])
+async def test_a_refusal_is_shown_on_the_terminal(service: ClosedService, options: list[str]) -> None:
+    service.model.script[:] = [REFUSING]
+    port = {"BECKON_PORT": str(service.http.base_url.port)}
+    ended = await asyncio.to_thread(beckon, "ask", *options, "go", settings=port)
+
+    assert (ended.returncode, ended.stdout.strip()) == (0, "I cannot.")
 
 
 async def test_a_refusal_that_a_client_sends_back_reaches_the_model(service: ClosedService) -> None:
