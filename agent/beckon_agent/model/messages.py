@@ -18,7 +18,7 @@ from beckon_contract.failures import Reason, failure
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 _SYNONYMS = {"developer": "system", "function": "tool"}
-_OURS = frozenset({"role", "tool_calls", "tool_call_id", "function_call", CLAIMED})
+_OURS = frozenset({"role", "tool_calls", "tool_call_id", "function_call", "annotations", CLAIMED})
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 

@@ -99,6 +99,8 @@ def assistant_message(turn: Turn | StoredTurn, calls: Sequence[PreparedCall]) ->
     message: Message = {"role": "assistant", "content": turn.text or (None if calls or refusal else "")}
     if refusal:
         message["refusal"] = refusal
+    if turn.details.annotations:
+        message["annotations"] = list(turn.details.annotations)
     if turn.reasoning:
         message["reasoning_content"] = turn.reasoning
     if calls:

@@ -34,7 +34,7 @@ async def chunks_of(service: ClosedService, *script: Reply, **body: Any) -> list
 async def respond(service: ClosedService, *script: Reply, **body: Any) -> Event:
     """Return a response, valid by OpenAI's type, and the same when it is read again."""
     service.model.script[:] = script
-    request = {"model": "beckon", "input": "go", **body}
+    request = {"model": "beckon", "input": "go", "include": ["mcp_call"], **body}
     answer = valid(await service.http.post("/v1/responses", json=request))
     assert valid(await service.http.get(f"/v1/responses/{answer['id']}")) == answer
     return answer
@@ -43,7 +43,7 @@ async def respond(service: ClosedService, *script: Reply, **body: Any) -> Event:
 async def stream_response(service: ClosedService, *script: Reply, **body: Any) -> list[Event]:
     """Return the events of a response, each valid by OpenAI's type, and the same when they are read again."""
     service.model.script[:] = script
-    request = {"model": "beckon", "input": "go", "stream": True, **body}
+    request = {"model": "beckon", "input": "go", "stream": True, "include": ["mcp_call"], **body}
     events = events_of(await service.http.post("/v1/responses", json=request))
     path = f"/v1/responses/{events[0]['response']['id']}"
     assert events_of(await service.http.get(path, params={"stream": "true"})) == events

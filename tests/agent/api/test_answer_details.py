@@ -233,3 +233,16 @@ async def test_a_replay_says_the_details_again(service: ClosedService) -> None:
     replay = await service.http.post(f"/runs/{run}/replay", json={})
 
     assert '"differences":[]' in replay.text.replace(" ", "")
+
+
+async def test_citations_are_in_the_items_of_a_conversation_and_not_in_the_next_request(
+    service: ClosedService,
+) -> None:
+    conversation = (await service.http.post("/v1/conversations", json={})).json()["id"]
+    await respond(service, ANNOTATED, conversation=conversation)
+    service.model.asked.clear()
+    await respond(service, says("Well."), conversation=conversation)
+    items = (await service.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json()["data"]
+
+    assert items[1]["content"][0]["annotations"] == [{"type": "url_citation", **CITED}]
+    assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "Sources."}

@@ -234,7 +234,7 @@ async def test_a_model_server_without_room_is_so_at_responses(
 ) -> None:
     refusal = refuses(status, "slow down", **({"retry-after": wait} if wait else {}))
     service.model.script[:] = [refusal, refusal]
-    body = {"model": "beckon", "input": "go"}
+    body = {"model": "beckon", "input": "go", "include": ["mcp_call"]}
     whole = await service.http.post("/v1/responses", json=body)
     events = events_of(await service.http.post("/v1/responses", json={**body, "stream": True}))
 

@@ -19,6 +19,7 @@ from beckon_agent.api.responses.text_parts import (
 )
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message
+from beckon_agent.model.answer_details import read_citations
 from beckon_contract.resources.tools import CallOrigin
 
 Item = dict[str, Any]
@@ -283,17 +284,14 @@ def _write_assistant_items(
     message: Message, answers: dict[str, Message], next_id: _NextId
 ) -> Iterator[ConversationItem]:
     if thought := json_values.as_text(message.get("reasoning_content")):
-        yield _write_text("reasoning", next_id("rs"), thought)
+        yield write_text_item("reasoning", next_id("rs"), write_part("reasoning", thought), "completed")
     if said := json_values.as_text(message.get("content")):
-        yield _write_text("message", next_id("msg"), said)
+        part = write_part("message", said, read_citations(message.get("annotations")))
+        yield write_text_item("message", next_id("msg"), part, "completed")
     if refusal := json_values.as_text(message.get("refusal")):
-        yield _write_text("refusal", next_id("msg"), refusal)
+        yield write_text_item("refusal", next_id("msg"), write_part("refusal", refusal), "completed")
     for call in json_values.as_sequence(message.get("tool_calls")):
         yield _write_call(json_values.as_mapping(call), answers, next_id)
-
-
-def _write_text(kind: TextKind, item_id: str, text: str) -> MessageItem | ReasoningItem:
-    return write_text_item(kind, item_id, write_part(kind, text), "completed")
 
 
 def _write_call(call: Any, answers: dict[str, Message], next_id: _NextId) -> FunctionCallItem | McpCallItem:

@@ -66,7 +66,7 @@ ContentPart = OutputText | Refusal | ReasoningText
 def write_part(
     kind: TextKind,
     text: str,
-    annotations: Sequence[UrlCitation] = (),
+    annotations: Sequence[Mapping[str, Any]] = (),
     logprobs: Sequence[TokenLogprob] = (),
 ) -> ContentPart:
     """Return the content part of a message or reasoning item."""
@@ -74,7 +74,12 @@ def write_part(
         return {"type": "refusal", "refusal": text}
     if kind == "reasoning":
         return {"type": "reasoning_text", "text": text}
-    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": list(logprobs)}
+    return {
+        "type": "output_text",
+        "text": text,
+        "annotations": cast("list[UrlCitation]", list(annotations)),
+        "logprobs": list(logprobs),
+    }
 
 
 def _write_logprobs(logprobs: Logprobs) -> list[TokenLogprob]:
