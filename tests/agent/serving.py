@@ -32,7 +32,9 @@ async def served(
     if port:  # its connections of before may still be remembered
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
-    config = uvicorn.Config(app, lifespan=lifespan, log_config=None, access_log=False, http="httptools")
+    config = uvicorn.Config(
+        app, lifespan=lifespan, log_config=None, access_log=False, http="httptools", server_header=False
+    )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)

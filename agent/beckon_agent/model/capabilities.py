@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
+from beckon_agent.core import json_values
 from beckon_agent.core.run_types import Options
 from beckon_agent.model.errors import ModelRefused, ToolsNotSupported
 
@@ -74,6 +75,12 @@ class Profile:
 
     reasoning_required: bool = False
     """Whether that field must be there, empty for want of reasoning (DeepSeek)."""
+
+    answer_schema: bool = False
+    """Whether a JSON Schema in `response_format` constrains the answers of a text dialect (llama.cpp)."""
+
+    template_tools: bool = True
+    """Whether the model's chat template has a place for tools; without one, llama.cpp drops them silently."""
 
     unstreamed: Mapping[str, object] = field(default_factory=dict)
     """Fields that a request without streaming needs (DashScope)."""
@@ -193,6 +200,16 @@ def _default_token_budget(model: str) -> int | None:
         return None
     billions = float(size[1]) / (1000 if size[2].lower() == "m" else 1)
     return next((budget for limit, budget in _BUDGETS if billions <= limit), None)
+
+
+def learn_from_properties(profile: Profile, properties: Mapping[str, object]) -> Profile:
+    """Return the profile of llama.cpp's server, by the properties that it shows.
+
+    It constrains answers by a JSON Schema. Older builds do not say whether the chat template has tools.
+    """
+    template = json_values.as_mapping(properties.get("chat_template_caps"))
+    has_tools = template.get("supports_tools") is not False
+    return with_changes(profile, {"answer_schema": True, "template_tools": has_tools})
 
 
 _DISPENSABLE = (

@@ -20,7 +20,13 @@ from beckon_agent.core.model_types import (
     sum_usages,
 )
 from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
-from beckon_agent.model.capabilities import Profile, adapted_profile, find_refused_field, profile_for
+from beckon_agent.model.capabilities import (
+    Profile,
+    adapted_profile,
+    find_refused_field,
+    learn_from_properties,
+    profile_for,
+)
 from beckon_agent.model.errors import (
     FieldNotSupported,
     ModelError,
@@ -163,6 +169,7 @@ class ModelClient:
         """What the server takes; a refusal that teaches more changes it."""
         self._patience = patience or Patience()
         self._transport = Transport(base_url, api_key, self._patience)
+        self._inspected = False
 
     async def choose_model(self) -> None:
         """Take the server's first model if none was named. Raises `ModelError`."""
@@ -192,6 +199,7 @@ class ModelClient:
         """
         await self.choose_model()
         answer = await self._start_answer(request)
+        await self._inspect_server()
         spent: Usage | None = None
         if answer.is_lost():
             _LOG.warning("%s ended its stream without a finish reason or text; asking once more", self.model)
@@ -226,6 +234,16 @@ class ModelClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    async def _inspect_server(self) -> None:
+        """Learn from the properties of llama.cpp's server, once. Neither answers nor refusals show them."""
+        if self._inspected or self._transport.server != "llama.cpp":
+            return
+        self._inspected = True
+        try:
+            self.profile = learn_from_properties(self.profile, await self._transport.fetch_properties())
+        except ModelError as error:
+            _LOG.info("llama.cpp's server shows no properties: %s", error)
 
     async def _start_answer(self, request: ModelRequest) -> "_StreamedAnswer":
         """Return an answer at its first piece, after all retries.

@@ -71,6 +71,8 @@ class Transport:
         self._proxy = _proxy_for(address)
         self._timeout = aiohttp.ClientTimeout(sock_connect=patience.connect, sock_read=patience.silence)
         self._opened: aiohttp.ClientSession | None = None
+        self.server = ""
+        """The name that the server gave in its last answer, of the header `Server`."""
 
     async def stream_completion(
         self, body: Mapping[str, object], whole: Callable[[], object] = lambda: None
@@ -88,6 +90,7 @@ class Transport:
                 url, data=data, headers=headers, proxy=self._proxy
             ) as response:
                 begun = True
+                self.server = response.headers.get("server", "")
                 await self._raise_for_status(response)
                 async with aclosing(read_payloads(response.content.iter_any(), whole)) as received:
                     async for event, payload, _ in received:
@@ -112,6 +115,13 @@ class Transport:
             for entry in json_values.as_sequence(entries)
         )
         return [name for name in names if name]
+
+    async def fetch_properties(self) -> Mapping[str, object]:
+        """Return the properties that llama.cpp's server shows beside its API. Raises `ModelError`."""
+        try:
+            return json_values.as_mapping(json_values.parse_json(await self._fetch_path("../props")))
+        except ValueError:
+            return {}
 
     async def has_model(self, model: str) -> bool:
         """True if the server has a model, listed or not. Raises `ModelError`, except for a 404."""

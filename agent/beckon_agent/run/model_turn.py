@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -20,7 +21,9 @@ from beckon_agent.core.model_types import (
 )
 from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
-from beckon_agent.dialects.base import Allows, Dialect, Item, RawCall, Reader
+from beckon_agent.dialects.bare_json import PROMPTED
+from beckon_agent.dialects.base import Allows, Dialect, Item, RawCall, Reader, Rendered
+from beckon_agent.dialects.constrained import CONSTRAINED, answer_format
 from beckon_agent.dialects.provenance import Provenance
 from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_dialect
 from beckon_agent.model.capabilities import needed_fields
@@ -44,6 +47,7 @@ logger = logging.getLogger(__name__)
 
 _CACHED_DECLARATIONS = 2048
 _NOTED_REFUSALS = 20
+_NO_SCHEMA = re.compile(r"response[_ ]format|json[_ ]schema", re.IGNORECASE)
 _SEARCHED_AT_ONCE = 20_000  # characters, about 10 ms
 
 
@@ -111,11 +115,18 @@ class DialectModel:
         return self._dialect.native or not tools
 
     def _say_in_words(
-        self, messages: Sequence[Message], declarations: list[Declaration], options: Options
+        self,
+        dialect: Dialect,
+        messages: Sequence[Message],
+        declarations: list[Declaration],
+        options: Options,
     ) -> tuple[Sequence[Message], list[Declaration], Mapping[str, object]]:
-        """Return a request with instructions for what a text dialect does not send."""
+        """Return a request with instructions for what a text dialect does not send.
+
+        A constrained dialect has a schema as well.
+        """
         extra = dict(options.extra)
-        if self._dialect.native or not declarations:
+        if dialect.native or not declarations:
             return messages, declarations, extra
         choice, wanted = extra.pop("tool_choice", None), extra.pop("response_format", None)
         if is_forced(choice):
@@ -123,6 +134,8 @@ class DialectModel:
             declarations = forced_tools(choice, declarations)
         elif wanted is not None:
             messages = add_instruction(messages, format_instruction(wanted))
+        if dialect is CONSTRAINED:
+            extra["response_format"] = answer_format(declarations, choice)
         return messages, declarations, extra
 
     async def _stream_adapted(
@@ -131,55 +144,52 @@ class DialectModel:
         """Yield the pieces of one answer, after what a refusal teaches."""
         await self._client.choose_model()
         while True:
-            manner = self._dialect_in_use
+            manner = self._manner(tools, options)
             try:
                 async with aclosing(self._stream_answer(messages, tools, options)) as items:
                     async for item in items:
                         yield item
-            except SchemaRejected as error:
-                if self._dialect_in_use == manner and not (
-                    self._lower_further(error) or self._fall_back(error)
-                ):
-                    raise
-            except ToolsNotSupported as error:
-                if self._dialect_in_use == manner and not self._fall_back(error):
+            except _Outdated:
+                continue
+            except ModelRefused as error:
+                if self._manner(tools, options) == manner and not self._learn_from_refusal(error, manner[0]):
                     raise
             else:
                 return
 
-    @property
-    def _dialect_in_use(self) -> tuple[str, bool]:
-        """The dialect in use, and True if declarations use fewer keywords.
+    def _manner(self, tools: Sequence[Tool], options: Options) -> tuple[Dialect, bool]:
+        """Return the dialect of a request, and True if declarations use fewer keywords.
 
-        Both may change during a run, when another run has found a better way.
+        Both may change during a run, when this or another run learns more about the server. The prompted
+        dialect is constrained where the server can, unless the client has a format of its own.
         """
-        return self._dialect.name, self._few_keywords
+        constrains = self._dialect is PROMPTED and self._client.profile.answer_schema
+        if constrains and tools and "response_format" not in options.extra:
+            return CONSTRAINED, True
+        return self._dialect, self._few_keywords
 
     async def _stream_answer(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         record_model(self._client.model, self._client.base_url)
-        declarations = self._declare_tools(_allowed_tools(tools, options))
-        messages, declarations, extra = self._say_in_words(messages, declarations, options)
-        rendered = self._dialect.render(pair_calls(messages), declarations)
-        request = ModelRequest(
-            messages=rendered.messages,
-            tools=rendered.tools,
-            temperature=options.temperature,
-            max_tokens=options.max_tokens,
-            stop=(*rendered.stop, *options.stop),
-            extra=extra,
-            needed=needed_fields(options),
-        )
+        manner = dialect, few_keywords = self._manner(tools, options)
+        declarations = self._declare_tools(_allowed_tools(tools, options), few_keywords=few_keywords)
+        messages, declarations, extra = self._say_in_words(dialect, messages, declarations, options)
+        request = _make_request(dialect.render(pair_calls(messages), declarations), options, extra)
         screen = Screen(messages, declarations)
-        reading = _Reading(self._make_reader(declarations, screen.allow_calls), in_thread=screen.is_slow)
+        reader = self._make_reader(dialect, declarations, screen.allow_calls)
+        reading = _Reading(reader, in_thread=screen.is_slow)
+        begun = False
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
+                if not begun and self._is_outdated(manner, tools, options):
+                    raise _Outdated
+                begun = True
                 match item:
                     case ReasoningDelta() | RefusalDelta():
                         yield item
                     case TextDelta(text, logprobs):
-                        for piece in await reading.feed(text, logprobs if self._dialect.native else ()):
+                        for piece in await reading.feed(text, logprobs if dialect.native else ()):
                             yield piece
                     case Turn():
                         for piece in await reading.finish(called=bool(item.calls)):
@@ -192,19 +202,18 @@ class DialectModel:
                             details=reading.complete_details(item.details),
                         )
 
-    def _make_reader(self, declarations: Sequence[Declaration], allows: Allows) -> Reader:
+    def _make_reader(self, dialect: Dialect, declarations: Sequence[Declaration], allows: Allows) -> Reader:
         """Return a reader for one answer.
 
         It is the reader of the text dialect or, under native tool calling, of the family of the model.
         """
-        speaks: Dialect = self._dialect
-        if speaks.native:
-            speaks = native_dialect(self._client.model, self._client.base_url, self._text_calls)
-        return speaks.make_reader(declarations, allows=allows)
+        if dialect.native:
+            dialect = native_dialect(self._client.model, self._client.base_url, self._text_calls)
+        return dialect.make_reader(declarations, allows=allows)
 
-    def _declare_tools(self, tools: Sequence[Tool]) -> list[Declaration]:
+    def _declare_tools(self, tools: Sequence[Tool], *, few_keywords: bool) -> list[Declaration]:
         """Return the declarations; each is lowered once while in use."""
-        lowering = Profile.LLAMA_CPP if self._few_keywords else Profile(self._client.profile.lowering)
+        lowering = Profile.LLAMA_CPP if few_keywords else Profile(self._client.profile.lowering)
         return [self._declared_once(tool, lowering) for tool in tools]
 
     def _declared_once(self, tool: Tool, lowering: Profile) -> Declaration:
@@ -216,6 +225,31 @@ class DialectModel:
         if len(self._declared) > _CACHED_DECLARATIONS:
             del self._declared[next(iter(self._declared))]
         return known[2]
+
+    def _is_outdated(self, manner: tuple[Dialect, bool], tools: Sequence[Tool], options: Options) -> bool:
+        """True if the server, known better by now, needs another manner of request.
+
+        It falls back if the server has dropped the tools without an error.
+        """
+        if tools and manner[0].native and not self._client.profile.template_tools:
+            self._fall_back(ToolsNotSupported("the model's chat template has no place for them"))
+        return self._manner(tools, options) != manner
+
+    def _learn_from_refusal(self, error: ModelRefused, dialect: Dialect) -> bool:
+        """Change the manner of requests after a refusal. Return True if that is a change."""
+        if dialect is CONSTRAINED:
+            return self._stop_constraining(error)
+        if isinstance(error, SchemaRejected) and self._lower_further(error):
+            return True
+        return isinstance(error, SchemaRejected | ToolsNotSupported) and self._fall_back(error)
+
+    def _stop_constraining(self, error: ModelRefused) -> bool:
+        """Leave answers unconstrained from now on, if the refusal is about that."""
+        if not (isinstance(error, SchemaRejected) or _NO_SCHEMA.search(error.message)):
+            return False
+        logger.warning("the model server takes no schema for answers (%s); the prompt has to do", error)
+        self._client.profile = replace(self._client.profile, answer_schema=False)
+        return True
 
     def _lower_further(self, error: SchemaRejected) -> bool:
         """Declare with the fewest keywords from now on. Return True if that is a change."""
@@ -243,6 +277,22 @@ def _allowed_tools(tools: Sequence[Tool], options: Options) -> Sequence[Tool]:
     if options.allowed_tools is None or not is_forced(options.extra.get("tool_choice")):
         return tools
     return [tool for tool in tools if tool.name in options.allowed_tools]
+
+
+def _make_request(rendered: Rendered, options: Options, extra: Mapping[str, object]) -> ModelRequest:
+    return ModelRequest(
+        messages=rendered.messages,
+        tools=rendered.tools,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        stop=(*rendered.stop, *options.stop),
+        extra=extra,
+        needed=needed_fields(options),
+    )
+
+
+class _Outdated(Exception):
+    """The request was made before the server was known better; nothing of its answer was shown."""
 
 
 def _reads_as(before: Tool, now: Tool) -> bool:

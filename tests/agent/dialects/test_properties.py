@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beckon_agent.core.run_events import TextDelta
-from beckon_agent.dialects.registry import DIALECTS
+from beckon_agent.dialects.constrained import CONSTRAINED
+from beckon_agent.dialects.registry import DIALECTS as NAMED
 from tests.agent.dialects.reading import declare, read
 
 TOOLS = declare("f", "get_weather")
-TEXT_DIALECTS = [name for name, dialect in DIALECTS.items() if not dialect.native]
+DIALECTS = {**NAMED, CONSTRAINED.name: CONSTRAINED}
+TEXT_DIALECTS = [name for name, dialect in NAMED.items() if not dialect.native]
 
 MARKUP = [
     "{", "}", "[", "]", '"', "'", "\\", "f", "(", ")", "=", "a", ",", ":", "1", ";", ">", "<", "<|",

@@ -55,8 +55,13 @@ async def speaking(
         yield DialectModel(client, dialect), server
 
 
-async def items_of(model: DialectModel, tools: Sequence[Tool] = (ECHO,), **options: Any) -> list[StreamItem]:
-    return [item async for item in model.stream(MESSAGES, tools, Options(**options))]
+async def items_of(
+    model: DialectModel,
+    tools: Sequence[Tool] = (ECHO,),
+    messages: Sequence[Message] = MESSAGES,
+    **options: Any,
+) -> list[StreamItem]:
+    return [item async for item in model.stream(messages, tools, Options(**options))]
 
 
 async def turn_of(model: DialectModel, tools: Sequence[Tool] = (ECHO,)) -> Turn:
