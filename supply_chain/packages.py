@@ -86,9 +86,14 @@ def read_debian(text: str) -> list[Package]:
     return [Package("deb", name, version, qualifiers=f"?arch={arch}") for name, version, arch in lines]
 
 
+def distribution_of(room: str) -> str:
+    """Return the name under which a room is installed; the command line is what a user installs."""
+    return "beckon" if room == "cli" else f"beckon-{room}"
+
+
 def own_packages(rooms: Iterable[str]) -> list[Package]:
     """Return the wheels of rooms, at the version that is installed here."""
-    names = (f"beckon-{room}" for room in rooms)
+    names = (distribution_of(room) for room in rooms)
     return [Package("pypi", name, importlib.metadata.version(name), license="Apache-2.0") for name in names]
 
 

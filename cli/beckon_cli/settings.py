@@ -15,6 +15,7 @@ DEMO_DIALECTS = frozenset({"auto", "native", "prompted", "chatglm3"})
 LOCAL_MODEL = "local"
 _OURS = ("BECKON_", "OPENAI_")
 _SECRETS = ("BECKON_API_KEY", "BECKON_NATS_URL", "OPENAI_API_KEY")
+_EXAMPLES = Path("deploy/examples")
 _NATS_SCHEMES = ("nats", "tls", "ws", "wss")
 
 
@@ -48,7 +49,10 @@ class Settings(BaseSettings):
         "auto", description="How the model calls tools: auto, native, prompted, chatglm3 or another dialect."
     )
     manifests: Path = Field(
-        Path("deploy/examples"), description="The folder of EventTypes, Triggers and Services."
+        _EXAMPLES,
+        validate_default=True,
+        description="The folder of EventTypes, Triggers and Services; unset, where there is no such folder: "
+        "the same examples from the installed package.",
     )
     host: str = Field(
         "127.0.0.1",
@@ -61,6 +65,12 @@ class Settings(BaseSettings):
         description="NATS servers that keep the events, for the broker alone, separated by commas, such as "
         "nats://127.0.0.1:4222; unset: memory, or a server of its own with `beckon up --durable`.",
     )
+
+    @field_validator("manifests")
+    @classmethod
+    def _find_examples(cls, folder: Path) -> Path:
+        packaged = Path(__file__).with_name("examples")
+        return packaged if folder == _EXAMPLES and not folder.is_dir() and packaged.is_dir() else folder
 
     @field_validator("dialect")
     @classmethod

@@ -17,6 +17,7 @@ import httpx
 from tests.patience import PATIENCE, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(sys.executable).parent / "beckon"
 START_SECONDS = 90
 STOP_SECONDS = 30
 _OURS = ("BECKON_", "OPENAI_", "OTEL_")
@@ -62,7 +63,14 @@ class LocalPlatform:
     """A platform that runs; its output is kept in a file."""
 
     def __init__(
-        self, folder: Path, work: Path, settings: Mapping[str, str], port: int = 0, flags: Sequence[str] = ()
+        self,
+        folder: Path,
+        work: Path,
+        settings: Mapping[str, str],
+        port: int = 0,
+        flags: Sequence[str] = (),
+        *,
+        program: Path = PROGRAM,
     ) -> None:
         self.folder = folder
         self.port = port or port_range()
@@ -74,7 +82,7 @@ class LocalPlatform:
         )
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [Path(sys.executable).parent / "beckon", "up", *flags],
+                [program, "up", *flags],
                 env=environment,
                 cwd=work,
                 stdin=subprocess.DEVNULL,

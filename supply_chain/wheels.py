@@ -1,0 +1,94 @@
+"""Wheels of every room: `python -m supply_chain.wheels FOLDER`, of which `beckon` is the one to install.
+
+Each is built from a copy of its room, in which all rooms have one version and need each other at it. The
+wheel of the command line has the examples of `deploy/`, which `beckon up` starts where there is no such
+folder. The same sources give the same bytes.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from supply_chain.packages import ROOT, distribution_of
+from supply_chain.sbom import ROOMS
+
+_EXAMPLES = Path("deploy/examples")
+_VENDORED = Path("agent/beckon_agent/page/vendor")
+_VERSION = re.compile(r"\d+(\.\d+){2}((a|b|rc)\d+)?(\.dev\d+)?")
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules", "*.pyc", ".*")
+_OWN = re.compile(r'(?<!name = )"(beckon(?:-[a-z]+)?)(\[[a-z,]+\])?"')
+
+
+class BadRelease(Exception):
+    """A release that cannot be built; the message has the cause and the cure."""
+
+
+def build_wheels(version: str, folder: Path) -> list[Path]:
+    """Build the wheels of all rooms at a version into a folder, and return their paths.
+
+    Raises `BadRelease`.
+    """
+    if not _VERSION.fullmatch(version):
+        raise BadRelease(f"{version!r} is no version of a release; write one such as 1.2.3 or 1.2.3rc1")
+    if not (ROOT / _VENDORED / "LICENCES.txt").exists():
+        raise BadRelease(f"{_VENDORED} is empty, and the agent's page would not load; run: make page")
+    folder.mkdir(parents=True, exist_ok=True)
+    before = set(folder.glob("*.whl"))
+    for old in before:
+        old.unlink()
+    with tempfile.TemporaryDirectory() as stage:
+        for room in ROOMS:
+            _build_wheel(_stage_room(room, version, Path(stage)), folder.resolve())
+    return sorted(folder.glob("*.whl"))
+
+
+def pin_version(pyproject: str, version: str) -> str:
+    """Return a room's `pyproject.toml` at a version; what it needs of Beckon has the same one."""
+    stated = re.sub(r'(?m)^version = ".*"$', f'version = "{version}"', pyproject, count=1)
+    return _OWN.sub(lambda found: f'"{found[1]}{found[2] or ""}=={version}"', stated)
+
+
+def _stage_room(room: str, version: str, stage: Path) -> Path:
+    """Copy a room with all that its wheel has, and return the copy."""
+    copy = stage / room
+    shutil.copytree(ROOT / room, copy, ignore=_LEFT_OUT)
+    shutil.copy(ROOT / "LICENSE", copy)
+    if room == "cli":
+        shutil.copytree(ROOT / _EXAMPLES, copy / "beckon_cli" / "examples")
+        shutil.copy(ROOT / "README.md", copy)
+    pyproject = copy / "pyproject.toml"
+    text = pin_version(pyproject.read_text(encoding="utf-8"), version)
+    if room == "cli":
+        text = text.replace("license = ", 'readme = "README.md"\nlicense = ', 1)
+    pyproject.write_text(text, encoding="utf-8")
+    return copy
+
+
+def _build_wheel(room: Path, folder: Path) -> None:
+    command = (sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder))
+    built = subprocess.run(command, cwd=room, capture_output=True, text=True, check=False)  # noqa: S603 our own
+    if built.returncode:
+        raise BadRelease(f"the wheel of {distribution_of(room.name)} is not built: {built.stderr.strip()}")
+
+
+def main() -> int:
+    """Build the wheels; return 0, or 2 with one line of reason."""
+    parser = argparse.ArgumentParser(description="Build a wheel of every room.")
+    parser.add_argument("folder", type=Path, help="where they go; wheels that are there are removed")
+    parser.add_argument("--version", default="0.1.0", help="the version of all of them (0.1.0)")
+    options = parser.parse_args()
+    try:
+        for wheel in build_wheels(options.version, options.folder):
+            sys.stdout.write(f"{wheel.stat().st_size / 1024:7.0f} KB  {wheel}\n")
+    except BadRelease as error:
+        sys.stderr.write(f"wheels: {error}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
