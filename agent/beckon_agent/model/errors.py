@@ -82,7 +82,7 @@ class InvalidOutput(ModelError):
 
 
 class ToolChoiceNotHonoured(ModelError):
-    """The model made no required call, also when it was asked once more."""
+    """The model made no required call, also at a second request."""
 
     ours = "tool_choice_not_honoured"
     param = "tool_choice"

@@ -1,6 +1,6 @@
-"""The check of an answer against the request, with one more question to the model.
+"""The check of an answer against the request, with one more request to the model.
 
-The text of an answer that may be asked for again is held back until the answer is known to be good.
+The text of an answer that may be replaced is held back until the answer is known to be good.
 """
 
 import logging
@@ -29,7 +29,7 @@ _WHOLE = (None, "stop", "tool_calls", "function_call")
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """An answer that does not do: the words that ask for another one, and the error if there is none."""
+    """An answer that does not do: the instruction for another one, and the error if there is none."""
 
     instruction: str
     error: ModelError
@@ -66,8 +66,8 @@ class ForcedCall:
             return turn
         name = forced_name(self.choice)
         message = (
-            f"tool_choice: the agent's model made no call{f' of {name!r}' if name else ''}, also when it was "
-            "asked once more; send 'auto', or use a model that can be forced"
+            f"tool_choice: the agent's model made no call{f' of {name!r}' if name else ''}, also at a "
+            "second request; send 'auto', or use a model that can be forced"
         )
         return Unfit(choice_instruction(self.choice), ToolChoiceNotHonoured(message))
 
@@ -124,7 +124,7 @@ async def stream_checked(
 ) -> AsyncGenerator[StreamItem]:
     """Yield the pieces of an answer that does what a request wants.
 
-    If the first one does not, and none of its text is shown, the model is asked once more. Raises
+    If the first one does not, and none of its text is shown, the model gets one more request. Raises
     `ModelError`.
     """
     spent: Usage | None = None
@@ -152,6 +152,6 @@ async def stream_checked(
             return
         if shown or attempt + 1 == _ATTEMPTS:
             raise fit.error
-        logger.info("the model's answer does not do; asking once more: %s", fit.instruction)
+        logger.info("the model's answer does not do; sending one more request: %s", fit.instruction)
         said: list[Message] = [{"role": "assistant", "content": turn.text}] if turn.text else []
         messages = [*messages, *said, {"role": "user", "content": fit.instruction}]

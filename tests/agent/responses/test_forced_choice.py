@@ -1,4 +1,4 @@
-"""A forced choice of a tool: sent, said in words, checked, and asked for once more."""
+"""A forced choice of a tool: sent, or an instruction; checked, with one more request."""
 
 from typing import Any
 
@@ -26,10 +26,11 @@ NAMED = {"type": "function", "function": {"name": "final_result"}}
 ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [NAMED]}}
 SCRIPTS = [
     pytest.param([FINAL], id="at once"),
-    pytest.param([says("It is 21 degrees."), FINAL], id="asked once more"),
+    pytest.param([says("It is 21 degrees."), FINAL], id="at the second request"),
     pytest.param([refuses(400, "tool_choice is not supported"), FINAL], id="refused and said in words"),
     pytest.param(
-        [refuses(400, "tool_choice: must be auto"), says("21"), FINAL], id="refused and asked once more"
+        [refuses(400, "tool_choice: must be auto"), says("21"), FINAL],
+        id="refused, and at the second request",
     ),
 ]
 
