@@ -21,6 +21,9 @@ Message = dict[str, Any]
 CLAIMED: Final = "claimed"
 """The key of a message that a client sent as the assistant's: no record shows that the model wrote it."""
 
+ITEM_NUMBERS: Final = "item_numbers"
+"""The key of a conversation's message that keeps the ids of its items after another one was deleted."""
+
 Declaration = dict[str, Any]
 """One entry of OpenAI's `tools` array."""
 

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import CLAIMED, Message, derived_id, may_stay
+from beckon_agent.core.model_types import CLAIMED, ITEM_NUMBERS, Message, derived_id, may_stay
 from beckon_agent.model.capabilities import Profile
 from beckon_contract.failures import Reason, failure
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 _SYNONYMS = {"developer": "system", "function": "tool"}
-_OURS = frozenset({"role", "tool_calls", "tool_call_id", "function_call", "annotations", CLAIMED})
+_OURS = frozenset(
+    {"role", "tool_calls", "tool_call_id", "function_call", "annotations", CLAIMED, ITEM_NUMBERS}
+)
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 

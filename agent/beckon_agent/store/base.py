@@ -4,7 +4,7 @@ Every method may raise `StoreUnavailable`. Methods with a `run_id` and a `holder
 process holds the run by now, and change nothing then: a process that slept too long does no harm.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from beckon_agent.core.model_types import Message
@@ -249,6 +249,15 @@ class Conversations(Protocol):
 
     async def update(self, conversation_id: str, metadata: Mapping[str, str]) -> bool:
         """Replace the metadata; return True if the conversation exists."""
+        ...
+
+    async def rewrite(
+        self, conversation_id: str, change: Callable[[list[Message]], list[Message] | None]
+    ) -> bool:
+        """Replace all messages by what `change` makes of them; its runs keep what they had seen.
+
+        Return False if there is no such conversation, or `change` returns `None`.
+        """
         ...
 
     async def close(self, conversation_id: str) -> bool:

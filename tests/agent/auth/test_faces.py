@@ -288,6 +288,7 @@ FACES = [
     ("GET", "/approvals"),
     ("POST", "/approvals/a"),
     ("GET", "/v1/conversations"),
+    ("DELETE", "/v1/conversations/c/items/i"),
     ("GET", "/catalogue"),
     ("GET", "/catalogue/default/test.echo"),
 ]

@@ -1,6 +1,8 @@
 """Conversations and lists of items, through OpenAI's own client."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from openai import NotFoundError
@@ -143,3 +145,54 @@ async def test_nobody_sees_the_conversations_of_others(start_face: StartFace) ->
 
     assert {answer.status_code for answer in answers} == {404}
     assert {answer.json()["error"]["code"] for answer in answers} == {"conversation_not_found"}
+
+
+ITEMS: list[Any] = [
+    {"type": "message", "role": "user", "content": "My name is Ada."},
+    {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "A name."}]},
+    {"type": "message", "role": "assistant", "content": "Hello Ada."},
+    {"type": "function_call", "call_id": "c1", "name": "local_time", "arguments": "{}"},
+    {"type": "mcp_call", "id": "m1", "name": "test_echo", "arguments": '{"text": "x"}', "output": "x"},
+    {"type": "function_call_output", "call_id": "c1", "output": "noon"},
+    {"type": "message", "role": "user", "content": "Remember that."},
+]
+
+
+@pytest.mark.parametrize("place", range(len(ITEMS)))
+async def test_an_item_is_deleted_and_the_others_keep_their_ids(start_face: StartFace, place: int) -> None:
+    async with start_face(says("Done.")) as face:
+        conversations = face.openai.conversations
+        opened = await conversations.create(items=ITEMS)
+        path = f"/v1/conversations/{opened.id}/items"
+        before = (await listed(face, path, order="asc"))["data"]
+        assert isinstance(before, list)
+        gone = before[place]["id"]
+        returned = await conversations.items.delete(gone, conversation_id=opened.id)
+        after = (await listed(face, path, order="asc"))["data"]
+        with pytest.raises(NotFoundError):
+            await conversations.items.delete(gone, conversation_id=opened.id)
+        added = await conversations.items.create(opened.id, items=[ITEMS[0]])
+        response = await face.ask("go", conversation=opened.id)
+        sent = json.dumps(face.agent.asked[-1].body["messages"])
+
+    assert returned == opened
+    assert after == [item for item in before if item["id"] != gone]
+    assert added.data[0].id not in [item["id"] for item in before]
+    assert response["status"] == "completed"
+    lost = ["My name", "A name.", "Hello Ada.", "local_time", "test_echo", "noon", "Remember"][place]
+    assert lost not in sent.replace("My name is Ada.", "", 1 if place == 0 else 0)
+
+
+async def test_an_item_of_another_callers_conversation_is_not_deleted(start_face: StartFace) -> None:
+    async with start_face() as face:
+        opened = await face.openai.conversations.create(items=ITEMS[:1])
+        path = f"/v1/conversations/{opened.id}/items"
+        (item,) = (await face.http.get(path)).json()["data"]
+        refused = await face.http.delete(f"{path}/{item['id']}", headers={"x-owner": "mallory"})
+        unknown = await face.http.delete(f"{path}/nothing")
+        left = (await face.http.get(path)).json()["data"]
+
+    assert [refused.status_code, unknown.status_code] == [404, 404]
+    assert refused.json()["error"]["code"] == "conversation_not_found"
+    assert unknown.json()["error"]["code"] == "item_not_found"
+    assert left == [item]

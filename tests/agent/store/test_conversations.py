@@ -118,3 +118,23 @@ async def test_a_conversation_may_begin_empty(store: Store) -> None:
     await ended(store, "r1", conversation="c1")
 
     assert await store.conversations.read("c1") == [said("ask r1"), answered("done r1")]
+
+
+async def test_a_conversation_is_rewritten_and_its_runs_keep_what_they_had_seen(store: Store) -> None:
+    await store.conversations.open(THREAD, OPENING)
+    await ended(store, "r1", conversation="c1")
+    await begun(store, "r2", conversation="c1")
+
+    assert await store.conversations.rewrite("c1", lambda messages: messages[1:])
+    assert not await store.conversations.rewrite("c1", lambda _: None)
+    assert not await store.conversations.rewrite("none", lambda messages: messages)
+
+    assert await store.conversations.read("c1") == [said("ask r1"), answered("done r1")]
+    assert await store.runs.load_messages("r1") == [*OPENING, said("ask r1")]
+    await ended(store, "r3", conversation="c1")
+    assert await store.conversations.read("c1") == [
+        said("ask r1"),
+        answered("done r1"),
+        said("ask r3"),
+        answered("done r3"),
+    ]

@@ -16,6 +16,7 @@ from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answe
 from beckon_agent.api.request_fields import Metadata
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import ItemsPerPage, list_page
+from beckon_agent.api.responses.item_removal import remove_item
 from beckon_agent.api.responses.items import InputItem, to_messages
 from beckon_agent.api.responses.output import ConversationItem, ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import Cleaned
@@ -129,6 +130,7 @@ def make_router(store: Store, owner_of: OwnerOf) -> APIRouter:
     _add_list(routes, store, owner_of)
     _add_conversations(routes, store, owner_of)
     _add_items(routes, store, owner_of)
+    _add_removal(routes, store, owner_of)
     return routes
 
 
@@ -239,8 +241,22 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
             for item in await _read_items(store, found):
                 if item["id"] == item_id:
                     return JsonResponse(item)
-            message = f"there is no item {item_id[:_SHOWN]!r} in this conversation"
-            raise ApiError(404, message, code="item_not_found", param="item_id")
+            raise _no_item(item_id)
+
+
+def _add_removal(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+    path = "/v1/conversations/{conversation_id}/items/{item_id}"
+
+    @routes.delete(path, **describe_operation("deleteItem", _CONVERSATION, _ERRORS))
+    async def delete_item(conversation_id: str, item_id: str, request: Request) -> _One:
+        """Delete one item of a conversation. The responses that have read it stay as they are."""
+        with api_errors():
+            found = await _find_conversation(store, conversation_id, owner_of(request))
+            if not await store.conversations.rewrite(
+                found.id, lambda messages: remove_item(messages, found.id, item_id)
+            ):
+                raise _no_item(item_id)
+            return JsonResponse(_to_document(found))
 
 
 async def _find_conversation(store: Store, conversation_id: str, owner: str) -> StoredConversation:
@@ -279,6 +295,11 @@ async def _add_messages(
 def _no_conversation(conversation_id: str) -> ApiError:
     message = f"there is no conversation {conversation_id[:_SHOWN]!r}"
     return ApiError(404, message, code="conversation_not_found", param="conversation_id")
+
+
+def _no_item(item_id: str) -> ApiError:
+    message = f"there is no item {item_id[:_SHOWN]!r} in this conversation"
+    return ApiError(404, message, code="item_not_found", param="item_id")
 
 
 def _to_document(conversation: StoredConversation) -> ConversationDocument:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -18,7 +19,7 @@ from beckon_agent.api.responses.text_parts import (
     write_part,
 )
 from beckon_agent.core import json_values
-from beckon_agent.core.model_types import Message
+from beckon_agent.core.model_types import ITEM_NUMBERS, Message
 from beckon_agent.model.answer_details import read_citations
 from beckon_contract.resources.tools import CallOrigin
 
@@ -216,19 +217,40 @@ def to_items(messages: Sequence[Message], owner: str) -> list[ConversationItem]:
     The ids are made from `owner`, the id of the messages' run or conversation. A tool's message without a
     name answers a call that was handed to a client; see `items`.
     """
+    return [item for message in number_items(messages, owner) for item in message.items]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedItems:
+    """A message with its items, and their numbers; the last number is that of the item after them."""
+
+    message: Message
+    items: list[ConversationItem]
+    numbers: list[int]
+
+
+def number_items(messages: Sequence[Message], owner: str) -> Iterator[NumberedItems]:
+    """Yield each message with its items.
+
+    Items are numbered through, except where a message has numbers of its own: one before it was changed.
+    """
     answers = {
         json_values.as_text(message.get("tool_call_id")): message for message in _tool_messages(messages)
     }
-    found: list[ConversationItem] = []
+    numbers: list[int] = [0]
+    given: Iterator[int] = iter(())
 
     def next_id(kind: str) -> str:
         # Longer than the id of an output item: such an item may not be taken for one.
-        return f"{kind}_{hashlib.sha256(f'{owner}.{len(found)}'.encode()).hexdigest()[:40]}"
+        identity = f"{kind}_{hashlib.sha256(f'{owner}.{numbers[-1]}'.encode()).hexdigest()[:40]}"
+        numbers.append(next(given, numbers[-1] + 1))
+        return identity
 
     for message in messages:
-        for item in _write_items(message, answers, next_id):
-            found.append(item)  # noqa: PERF402  # the next id needs it
-    return found
+        given = iter(message.get(ITEM_NUMBERS, ()))
+        numbers = [next(given, numbers[-1])]
+        items = list(_write_items(message, answers, next_id))
+        yield NumberedItems(message, items, numbers)
 
 
 def item_page(items: Sequence[ConversationItem], *, after: str | None, limit: int, order: Order) -> ItemPage:

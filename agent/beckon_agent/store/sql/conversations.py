@@ -1,6 +1,6 @@
 """Conversations in SQL, as chains of segments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import (
     CTE,
@@ -184,6 +184,27 @@ class SqlConversations:
             .values({conversations.c.metadata: dict(metadata)})
         )
         return await self._database.write(lambda connection: connection.execute(statement).rowcount > 0)
+
+    async def rewrite(
+        self, conversation_id: str, change: Callable[[list[Message]], list[Message] | None]
+    ) -> bool:
+        """Replace all messages by what `change` makes of them."""
+        this = conversations.c.id == conversation_id
+
+        def work(connection: Connection) -> bool:
+            head = connection.scalar(select(conversations.c.head).where(this).with_for_update())
+            if head is None:
+                return False
+            last = select(literal(head)).scalar_subquery()
+            messages = change(load_messages(connection, last, found=False))
+            if messages is None:
+                return False
+            changed = append_segment(connection, None, messages)
+            connection.execute(update(conversations).where(this).values(head=changed))
+            delete_unused(connection, [head])
+            return True
+
+        return await self._database.write(work)
 
     async def close(self, conversation_id: str) -> bool:
         """Delete a conversation, and its messages unless a run needs them."""
