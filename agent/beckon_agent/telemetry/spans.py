@@ -247,7 +247,7 @@ def _route_of(scope: Scope) -> str:
         for one in scope["app"].routes:
             if isinstance(one, Route) and one.endpoint is scope["endpoint"]:
                 found = one if one.param_convertors.keys() == parameters else found
-    path = getattr(found, "path", None)
+    path = getattr(found, "path_format", None) or getattr(found, "path", None)
     return path if isinstance(path, str) else ""
 
 

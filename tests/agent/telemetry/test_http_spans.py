@@ -89,7 +89,7 @@ async def test_a_request_is_a_span_named_after_its_route(client: httpx.AsyncClie
 
 
 @pytest.mark.parametrize(
-    ("path", "name"), [("/mounted", "GET /mounted"), ("/mounted/a/b", "GET /mounted/{name:path}")]
+    ("path", "name"), [("/mounted", "GET /mounted"), ("/mounted/a/b", "GET /mounted/{name}")]
 )
 async def test_what_is_mounted_beside_fastapi_is_named_after_its_route(
     client: httpx.AsyncClient, spans: Spans, path: str, name: str

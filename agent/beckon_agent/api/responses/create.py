@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.models import find_agent
+from beckon_agent.api.responses.compaction import CompactRequest
 from beckon_agent.api.responses.content import read_part
 from beckon_agent.api.responses.documents import (
     ECHO,
@@ -22,6 +23,7 @@ from beckon_agent.api.responses.items import says_something, to_messages
 from beckon_agent.api.responses.output import Item
 from beckon_agent.api.responses.request import CreateRequest, check_tools
 from beckon_agent.api.responses.stream import ResponseStreamer
+from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import FINAL, NewRun, StoredCall, StoredRun
 from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.service import Service
@@ -178,7 +180,7 @@ class ResponseCreator:
         hosted = find_agent(self.service, body.model or self.service.registry.default)
         options = body.to_options()
         check_tools(options, hosted.catalogue.current.tools)
-        previous = await self._previous_run(body, owner)
+        previous = await self._previous_run(body.previous_response_id, owner)
         await self._check_conversation(body, owner)
         given = await self._resolve_references(body.input, owner)
         alone = previous is None and body.conversation_id is None
@@ -216,11 +218,24 @@ class ResponseCreator:
             raise no_response(response, param)
         return run, named[1]
 
-    async def _previous_run(self, body: CreateRequest, owner: str) -> str | None:
-        if body.previous_response_id is None:
+    async def read_messages(self, body: CompactRequest, owner: str) -> list[Message]:
+        """Return the conversation that is to be compacted. Raises `ApiError` if there is none."""
+        previous, runs = await self._previous_run(body.previous_response_id, owner), self.teller.store.runs
+        found: list[Message] = []
+        if previous is not None:
+            found = [*await runs.load_messages(previous), *await runs.load_added_messages(previous)]
+        given = await self._resolve_references(body.input or [], owner)
+        found += to_messages(given, alone=previous is None)
+        if not found:
+            message = "input: there is nothing to compact; send items, or a 'previous_response_id'"
+            raise ApiError(400, message, code="invalid_request", param="input")
+        return found
+
+    async def _previous_run(self, response: str | None, owner: str) -> str | None:
+        if response is None:
             return None
         param = "previous_response_id"
-        run, _ = await self.find_response(body.previous_response_id, owner, param=param)
+        run, _ = await self.find_response(response, owner, param=param)
         if run.status == "suspended":
             message = (
                 f"{param}: the response waits; answer its mcp_approval_request items with "

@@ -3,6 +3,7 @@
 It may contain items of an earlier response, sent back by the client.
 """
 
+import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_args
@@ -82,6 +83,13 @@ class ReasoningInput(BaseModel):
         return "".join(part.text for part in self.content or self.summary or ())
 
 
+class CompactionInput(BaseModel):
+    """A conversation that was compacted by this API."""
+
+    type: Literal["compaction"]
+    encrypted_content: str = Field(max_length=10_485_760)
+
+
 class ItemReference(BaseModel):
     """An item of an earlier response, by its id."""
 
@@ -116,6 +124,7 @@ InputItem = Annotated[
         | FunctionOutputInput
         | McpCallInput
         | ReasoningInput
+        | CompactionInput
         | ItemReference
         | IgnoredItem
     ),
@@ -267,6 +276,16 @@ def _read_reasoning(conversation: _InputReader, item: Item, place: str) -> None:
     conversation.add_reasoning(read_part(ReasoningInput, item, place).read_text())
 
 
+def _read_compaction(conversation: _InputReader, item: Item, place: str) -> None:
+    encoded = read_part(CompactionInput, item, place).encrypted_content
+    try:
+        summary = base64.b64decode(encoded, validate=True).decode()
+    except ValueError as error:
+        message = f"{place}: the content is not of this API; send an item of POST /v1/responses/compact"
+        raise ApiError(400, message, code="invalid_request", param=place) from error
+    conversation.add_message({"role": "user", "content": f"A summary of our conversation so far:\n{summary}"})
+
+
 _READERS: dict[str, Callable[[_InputReader, Item, str], None]] = {
     "message": _read_message,
     "function_call": _read_function_call,
@@ -274,4 +293,5 @@ _READERS: dict[str, Callable[[_InputReader, Item, str], None]] = {
     "mcp_call": _read_mcp_call,
     "beckon:tool_call": _read_mcp_call,
     "reasoning": _read_reasoning,
+    "compaction": _read_compaction,
 }

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
 from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation, link_to
 from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace, unless_gone
+from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses import conversations
+from beckon_agent.api.responses.compaction import CompactedResponse, CompactRequest, compact_messages
 from beckon_agent.api.responses.create import OwnerOf, ResponseCreator, no_response
 from beckon_agent.api.responses.documents import (
     DeletedResponse,
@@ -36,6 +38,16 @@ _ERRORS = openai_responses(
     _503="No run can begin now, or the store does not answer; Retry-After says when to ask again.",
     default="Any other error, in the same shape.",
 )
+
+
+class _ResponseId(StringConvertor):
+    """An id in a path, and not the name of another route."""
+
+    regex = "(?!(?:compact|input_tokens)(?:/|$))[^/]+"
+
+
+register_url_convertor("response", _ResponseId())
+_PATH = "/v1/responses/{response_id:response}"
 _MADE = {"response_id": "$response.body#/id"}
 _RESPONSE = "A response, or with `stream` its events as server-sent ones."
 _CREATED = describe_answer(
@@ -86,7 +98,7 @@ def make_router(
     face = _Face(ResponseCreator(teller, service), teller, pace, owner_of)
     routes = APIRouter()
     _add_asking(routes, face)
-    _add_refusals(routes)
+    _add_compaction(routes, face)
     _add_reading(routes, face)
     _add_ending(routes, face)
     routes.include_router(conversations.make_router(store, owner_of))
@@ -111,36 +123,31 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
             return JsonResponse(await unless_gone(request.receive, whole))
 
 
-def _add_refusals(routes: APIRouter) -> None:
-    """Add the routes of the API that have nothing behind them, each refused with a way out."""
+def _add_compaction(routes: APIRouter, face: _Face) -> None:
+    compacted = describe_answer("The compacted conversation, to be sent as input.")
+
+    @routes.post("/v1/responses/compact", **describe_operation("compactResponse", compacted, _ERRORS))
+    async def compact_response(body: CompactRequest, request: Request) -> JsonResponse[CompactedResponse]:
+        """Compact a conversation: the agent's model summarises it."""
+        with api_errors():
+            service = face.creator.service
+            hosted = find_agent(service, body.model)
+            messages = await face.creator.read_messages(body, face.owner_of(request))
+            compacting = compact_messages(service, hosted, messages, body.instructions)
+            return JsonResponse(await unless_gone(request.receive, compacting))
 
     @routes.post("/v1/responses/input_tokens", include_in_schema=False)
     async def count_input_tokens() -> None:
-        """Refuse to count tokens."""
+        """Refuse to count tokens: nothing is behind this route of the API."""
         message = (
             "this agent does not count tokens before a run, for only the model's server knows its "
             "tokenizer; read 'usage' of a response, or limit a run by 'max_output_tokens'"
         )
         raise ApiError(501, message, code="not_supported")
 
-    @routes.post("/v1/responses/compact", include_in_schema=False)
-    async def compact_response(body: CompactRequest) -> None:
-        """Refuse to compact a conversation."""
-        message = (
-            "this agent does not compact conversations; begin a new one with a summary as its first "
-            "message, which you may request as a response, or send only the last items"
-        )
-        raise ApiError(501, message, code="not_supported")
-
-
-class CompactRequest(BaseModel):
-    """The body of `POST /v1/responses/compact`."""
-
-    model: str
-
 
 def _add_reading(routes: APIRouter, face: _Face) -> None:
-    path = "/v1/responses/{response_id}"
+    path = _PATH
 
     @routes.get(path, **describe_operation("retrieveResponse", describe_answer(_RESPONSE), _ERRORS))
     async def retrieve_response(
@@ -180,7 +187,7 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
 
 
 def _add_ending(routes: APIRouter, face: _Face) -> None:
-    engine, path = face.teller.engine, "/v1/responses/{response_id}"
+    engine, path = face.teller.engine, _PATH
     cancelled, deleted = describe_answer("The response as it is then."), describe_answer("It is deleted.")
 
     @routes.post(f"{path}/cancel", **describe_operation("cancelResponse", cancelled, _ERRORS))
