@@ -1,5 +1,6 @@
 """Stored chat completions by OpenAI's package: retrieve, list, messages, delete, for their owner alone."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -7,9 +8,9 @@ import pytest
 from openai import AsyncOpenAI
 
 from tests.agent.replay.conftest import StartService
-from tests.agent.replay.replaying import Replaying
+from tests.agent.replay.replaying import Replaying, ended
 from tests.agent.running_agent import user
-from tests.agent.scripted_model import asks_for, refuses, says
+from tests.agent.scripted_model import Reply, asks_for, chunk, refuses, says, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -85,3 +86,19 @@ async def test_what_cannot_be_retrieved_has_its_cause(start_service: StartServic
     assert [answer.status_code for answer in answers] == [404, 404, 404, 400]
     assert "the run is failed" in answers[1].json()["error"]["message"]
     assert all(answer.json()["error"]["param"] for answer in answers)
+
+
+async def test_head_of_a_stream_ends_before_its_run(start_service: StartService) -> None:
+    more = asyncio.Event()
+    slow = Reply((sse(chunk({"content": "Well"}), done=False), sse(chunk(finish="stop"))), holds=more)
+    async with start_service(slow) as service:
+        begun = await service.ask("go", background=True)
+        head = await service.http.head(f"/v1/responses/{begun['id']}", params={"stream": "true"})
+        more.set()
+        await ended(service, begun["id"])
+        run = await service.store.runs.get(begun["id"])
+
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"].startswith("text/event-stream")
+    assert run is not None
+    assert run.status == "completed"

@@ -222,7 +222,7 @@ def answer_pages(app: ASGIApp, origins: Collection[str]) -> ASGIApp:
 
 
 class HeadRequests:
-    """Serves HEAD wherever GET is served. The server leaves the body out."""
+    """Serves HEAD wherever GET is served. The server leaves the body out, and a stream ends at once."""
 
     def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
         self._app = app
@@ -235,8 +235,23 @@ class HeadRequests:
         if not is_head or _is_served(self._routes, scope) or not _is_served(self._routes, inner):
             await self._app(scope, receive, send)
             return
-        await self._app(inner, receive, send)
+        ended = False
+
+        async def send_head(message: Message) -> None:
+            nonlocal ended
+            if ended:
+                return
+            await send(message)
+            if message["type"] == "http.response.start" and not _has_length(message["headers"]):
+                ended = True
+                await send({"type": "http.response.body", "body": b""})
+
+        await self._app(inner, receive, send_head)
         scope.update(inner, method="HEAD")
+
+
+def _has_length(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"content-length" for name, _ in headers)
 
 
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
