@@ -116,7 +116,8 @@ async def test_tokens_that_are_used_up_end_a_run_before_its_next_question_to_the
 ) -> None:
     service.model.script[:] = [asks_for(("test_echo", {"text": "a"})), says("never asked for")]
 
-    made = (await post(service, "/v1/responses", {"model": "spent", "input": "go"})).json()
+    body = {"model": "spent", "input": "go", "include": ["mcp_call"]}
+    made = (await post(service, "/v1/responses", body)).json()
 
     assert (made["status"], made["error"]["code"]) == ("failed", "rate_limit_exceeded")
     assert "quota of 1 tokens" in made["error"]["message"]
