@@ -107,7 +107,7 @@ class JsonOutput:
             problems = self._validator.problems(value) if alone else ("there is more than JSON in it",)
             if not problems:
                 self._learn(not fenced)
-                return replace(turn, text=dumps(value).decode()) if fenced else turn
+                return _without_fence(turn, dumps(value).decode()) if fenced else turn
         self._learn(False)
         said = "; ".join(problems)
         message = (
@@ -117,6 +117,11 @@ class JsonOutput:
         return Unfit(
             f"Your answer is not valid: {said}. Answer with valid JSON only.", InvalidOutput(message)
         )
+
+
+def _without_fence(turn: Turn, text: str) -> Turn:
+    """Return a turn with another text, which is not that of its tokens."""
+    return replace(turn, text=text, details=replace(turn.details, logprobs=()))
 
 
 async def stream_checked(

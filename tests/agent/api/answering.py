@@ -13,11 +13,14 @@ Document = dict[str, Any]
 
 
 async def chat(service: ClosedService, *script: Reply, **body: Any) -> Document:
-    """Return a whole completion, valid by OpenAI's type."""
+    """Return a whole completion, valid by OpenAI's type, and the same when it is read again."""
     service.model.script[:] = script
     answer = await service.chat("beckon", None, **body)
     ChatCompletion.model_validate_json(answer.content, strict=True)
     document: Document = answer.json()
+    if body.get("store"):
+        again = await service.http.get(f"/v1/chat/completions/{document['id']}")
+        assert again.json() == {**document, "metadata": {}}
     return document
 
 

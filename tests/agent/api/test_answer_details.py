@@ -65,8 +65,8 @@ TOKENS = [token("We"), token("ll"), token("\ufffd", bytes=[226, 130]), token("\u
 async def test_log_probabilities_come_with_the_text_of_their_tokens(
     service: ClosedService, script: list[Reply]
 ) -> None:
-    whole = await chat(service, *script)
-    chunks = await chunks_of(service, *script, store=True)
+    whole = await chat(service, *script, store=True)
+    chunks = await chunks_of(service, *script)
     response = await respond(service, *script)
     events = await stream_response(service, *script)
 
@@ -172,8 +172,8 @@ FIRST = streamed(
 async def test_annotations_have_their_places_in_the_text_of_the_answer(
     service: ClosedService, script: list[Reply]
 ) -> None:
-    whole = await chat(service, *script)
-    chunks = await chunks_of(service, *script, store=True)
+    whole = await chat(service, *script, store=True)
+    chunks = await chunks_of(service, *script)
     response = await respond(service, *script)
     events = await stream_response(service, *script)
 
@@ -215,8 +215,8 @@ async def test_the_fingerprint_of_the_model_server_is_shown(service: ClosedServi
     fingerprinted = streamed(
         {**chunk({"content": "Hi."}), "system_fingerprint": "fp_1"}, chunk(finish="stop")
     )
-    whole = await chat(service, fingerprinted)
-    chunks = await chunks_of(service, fingerprinted, store=True)
+    whole = await chat(service, fingerprinted, store=True)
+    chunks = await chunks_of(service, fingerprinted)
     without = await chat(service, says("Hi."))
 
     assert whole["system_fingerprint"] == "fp_1"
@@ -246,3 +246,12 @@ async def test_citations_are_in_the_items_of_a_conversation_and_not_in_the_next_
 
     assert items[1]["content"][0]["annotations"] == [{"type": "url_citation", **CITED}]
     assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "Sources."}
+
+
+async def test_json_that_comes_out_of_its_fence_has_no_log_probabilities(service: ClosedService) -> None:
+    fenced = streamed(scored({"content": "```json\n{}\n```"}, token("{}"), finish="stop"))
+    whole = await chat(service, fenced, store=True, response_format={"type": "json_object"})
+    past = await service.store.runs.load_past(whole["id"])
+
+    assert (whole["choices"][0]["message"]["content"], whole["choices"][0]["logprobs"]) == ("{}", None)
+    assert past.turns[0].details.logprobs == ()
