@@ -40,7 +40,8 @@ async def test_a_stored_completion_is_retrieved_listed_and_deleted(start_service
         handed = await client.chat.completions.retrieve(second.id)
         page = await client.chat.completions.list(limit=1)
         listed = [one.id async for one in page]
-        messages = await client.chat.completions.messages.list(first.id)
+        others = await client.chat.completions.list(model="editor")
+        messages = await client.chat.completions.messages.list(first.id, limit=1, order="desc")
         deleted = await client.chat.completions.delete(first.id)
         gone = await service.http.get(f"/v1/chat/completions/{first.id}")
 
@@ -49,6 +50,7 @@ async def test_a_stored_completion_is_retrieved_listed_and_deleted(start_service
     assert again.to_dict()["metadata"] == {"of": "a"}
     assert handed.choices == second.choices
     assert listed == [second.id, first.id]
+    assert others.data == []
     assert [(one.role, one.content) for one in messages.data] == [("user", "go")]
     assert (deleted.deleted, gone.status_code) == (True, 404)
 
@@ -81,9 +83,11 @@ async def test_what_cannot_be_retrieved_has_its_cause(start_service: StartServic
             await service.http.get(f"/v1/chat/completions/{failed['id']}"),
             await service.http.get(f"/v1/chat/completions/{response['id']}"),
             await service.http.get("/v1/chat/completions", params={"after": "nothing"}),
+            await service.http.get("/v1/chat/completions", params={"order": "asc"}),
+            await service.http.get("/v1/chat/completions", params={"metadata[of]": "a"}),
         ]
 
-    assert [answer.status_code for answer in answers] == [404, 404, 404, 400]
+    assert [answer.status_code for answer in answers] == [404, 404, 404, 400, 400, 400]
     assert "the run is failed" in answers[1].json()["error"]["message"]
     assert all(answer.json()["error"]["param"] for answer in answers)
 

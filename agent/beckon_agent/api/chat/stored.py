@@ -2,7 +2,7 @@
 
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, cast
 
 from fastapi import APIRouter, Request
 from typing_extensions import TypedDict
@@ -14,11 +14,11 @@ from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
 from beckon_agent.api.http.openapi import (
     JsonResponse,
     ListPage,
-    PageFields,
     describe_answer,
     describe_operation,
 )
 from beckon_agent.api.responses.documents import After, ItemsPerPage, list_page
+from beckon_agent.api.responses.output import ConversationItem, Order, item_page
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, RunFilter, StoredRun
 from beckon_agent.core.run_events import AnswerDropped, RunEvent, TurnNoted
@@ -34,8 +34,17 @@ _ERRORS = openai_responses(
 _SHOWN = 80
 _MEMBERS = ("role", "content", "name", "tool_calls", "tool_call_id", "refusal")
 
-StoredMessage = dict[str, Any]
-"""A message of the request, with an id."""
+
+class StoredMessage(TypedDict):
+    """A message of the request, with an id."""
+
+    id: str
+    role: str
+    content: Any
+    name: NotRequired[str]
+    tool_calls: NotRequired[list[Any]]
+    tool_call_id: NotRequired[str]
+    refusal: NotRequired[str | None]
 
 
 class StoredCompletion(ChatCompletion):
@@ -50,12 +59,6 @@ class DeletedCompletion(TypedDict):
     id: str
     object: Literal["chat.completion.deleted"]
     deleted: bool
-
-
-class MessagePage(PageFields):
-    """The messages of a request."""
-
-    data: list[StoredMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,14 @@ class _Completions:
         metadata = {name: json_values.as_text(value) for name, value in given.items()}
         return {**completion.to_document(events), "metadata": metadata}
 
-    async def list_documents(self, request: Request, limit: int, after: str | None) -> list[StoredCompletion]:
+    async def list_documents(
+        self, request: Request, model: str | None, limit: int, after: str | None
+    ) -> list[StoredCompletion]:
         """Return the caller's completed completions, the newest first, one more than `limit` if there are."""
-        wanted = RunFilter(status="completed", face=FACE)
+        if any(name.startswith("metadata") for name in request.query_params):
+            message = "metadata: completions are not searched by it; leave it out, and choose among the list"
+            raise ApiError(400, message, code="unsupported_parameter", param="metadata")
+        wanted = RunFilter(status="completed", agent=model, face=FACE)
         try:
             found = await self.store.history.list_runs(
                 self.runs.owner_of(request), wanted, after=after, most=limit + 1
@@ -145,15 +153,26 @@ def _add_lists(routes: APIRouter, completions: _Completions, path: str) -> None:
 
     @routes.get("/v1/chat/completions", **describe_operation("listChatCompletions", listed, _ERRORS))
     async def list_completions(
-        request: Request, limit: ItemsPerPage = 20, after: After = None
+        request: Request,
+        model: str | None = None,
+        limit: ItemsPerPage = 20,
+        order: Literal["desc"] = "desc",
+        after: After = None,
     ) -> JsonResponse[ListPage[StoredCompletion]]:
         """List the caller's stored completions, the newest first."""
+        del order  # there is one
         with api_errors():
-            found = await completions.list_documents(request, limit, after)
+            found = await completions.list_documents(request, model, limit, after)
         return JsonResponse(list_page(found, limit, lambda document: document))
 
     @routes.get(f"{path}/messages", **describe_operation("listChatMessages", listed, _ERRORS))
-    async def list_messages(completion_id: str, request: Request) -> JsonResponse[MessagePage]:
+    async def list_messages(
+        completion_id: str,
+        request: Request,
+        limit: ItemsPerPage = 20,
+        order: Order = "asc",
+        after: str | None = None,
+    ) -> JsonResponse[ListPage[StoredMessage]]:
         """List the messages of a stored completion's request."""
         with api_errors():
             run = await completions.find_run(completion_id, request)
@@ -162,7 +181,5 @@ def _add_lists(routes: APIRouter, completions: _Completions, path: str) -> None:
             {"id": f"{run.id}-{place}", **{key: message[key] for key in _MEMBERS if key in message}}
             for place, message in enumerate(messages)
         ]
-        first, last = (data[0]["id"], data[-1]["id"]) if data else ("", "")
-        return JsonResponse(
-            {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": False}
-        )
+        page = item_page(cast("list[ConversationItem]", data), after=after, limit=limit, order=order)
+        return JsonResponse(cast("ListPage[StoredMessage]", page))
