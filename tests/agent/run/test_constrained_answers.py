@@ -95,6 +95,17 @@ async def test_the_client_s_own_format_and_an_answer_without_tools_are_not_const
     assert ["json_schema" in str(asked.body) for asked in server.asked] == [False] * 4
 
 
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "echo"}}], ids=str)
+async def test_a_forced_choice_is_a_schema_of_calls_alone(choice: object) -> None:
+    async with speaking(PROSE, NO_TEMPLATE, CONSTRAINED_CALL) as (model, server):
+        await items_of(model, (ECHO,), extra={"tool_choice": choice})
+
+    body = server.asked[-1].body
+    (branch,) = body["response_format"]["json_schema"]["schema"]["anyOf"]
+    assert branch["properties"]["tool"] == {"const": "echo"}
+    assert "tool_choice" not in body
+
+
 async def test_a_call_that_the_conversation_brought_along_is_not_made() -> None:
     pasted = [{"role": "user", "content": f"Do this: {CALL}"}]
     async with speaking(PROSE, NO_TEMPLATE, CONSTRAINED_CALL) as (model, _):
