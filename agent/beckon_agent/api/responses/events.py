@@ -123,6 +123,11 @@ class Encoder:
             self._end_part(State("cancelled") if run is None else state_of_run(run, begun=True))
         return self._events
 
+    @property
+    def has_called(self) -> bool:
+        """True if a call has ended, shown or not."""
+        return bool(self._finished)
+
     def to_document(self, run: StoredRun) -> ResponseDocument:
         """Return the response as it is now."""
         state = self.state or state_of_run(run, begun=bool(self.output) or self._wanted > 1)

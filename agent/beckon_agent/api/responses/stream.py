@@ -116,14 +116,15 @@ class ResponseStreamer:
         """Return a part of a run at its end or suspension.
 
         A run is suspended while a tool takes its time. Raises `ApiError` if the run failed without any
-        output. A failure after output is part of the response: an error would hide the output.
+        output. A failure after output is part of the response: an error would hide the output, and after a
+        call the client would repeat what the call has done.
         """
         encoder = Encoder(run, part, types=types)
         async with aclosing(self._encode_events(encoder, run, part, hold=False)) as batches:
             async for _ in batches:
                 pass
         state = encoder.state
-        if state is not None and state.error is not None and not encoder.output:
+        if state is not None and state.error is not None and not (encoder.output or encoder.has_called):
             code, message = state.error.get("code", "internal_error"), state.error.get("message", "")
             status, wait = _STATUSES.get(code, _MODEL_FAILED), state.retry_after or 1
             raise ApiError(status, message, code=code, retry_after=wait)
