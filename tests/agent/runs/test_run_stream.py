@@ -90,7 +90,7 @@ async def test_who_looks_on_and_leaves_ends_nothing(start_face: StartFace) -> No
 
 async def test_an_open_stream_reports_that_another_process_took_the_run_over(start_face: StartFace) -> None:
     async with start_face(says("Done.")) as face:
-        await face.store.runs.create(new_run("resp_left"), holder="a process that died", seconds=1)
+        await face.store.runs.create(new_run("resp_left"), holder="a process that died", seconds=3)
         watched = received_events((await streamed(face, "resp_left", **{"x-owner": "ann"})).text)
 
     reported = [members["takeovers"] for _, name, members in watched if name == "taken_over"]
