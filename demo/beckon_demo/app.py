@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from beckon_demo.conversation import read_conversation
-from beckon_demo.reply import Call, Reply, Rules, reply
+from beckon_demo.reply import Call, Reply, Rules, reply, to_json_answer
 
 MODELS: Final = ("demo", "demo-no-tools", "demo-prompted", "demo-chatglm3")
 """`demo` takes tools; the others refuse them, as a server without a tool parser does, and read prompts."""
@@ -53,6 +53,7 @@ class _ChatRequest(BaseModel):
     tools: list[_FunctionTool] | None = None
     tool_choice: str | Json | None = None
     parallel_tool_calls: bool | None = None
+    response_format: Json | None = None
     stream: bool | None = None
     stream_options: Json | None = None
 
@@ -186,7 +187,13 @@ def _answer(request: _ChatRequest, chunk_characters: int) -> Response:
     tools = [tool.model_dump() for tool in request.tools or ()]
     # The same request has the same answer and ids; a longer conversation has new ones.
     seed = hashlib.sha256(json.dumps(request.messages, sort_keys=True).encode()).hexdigest()
-    answer = reply(read_conversation(request.messages, tools), request.rules, seed)
+    conversation = read_conversation(request.messages, tools)
+    answer = reply(conversation, request.rules, seed)
+    match request.response_format:
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            answer = to_json_answer(answer, conversation, schema)
+        case {"type": "json_object"}:
+            answer = to_json_answer(answer, conversation, {})
     head = {
         "id": f"chatcmpl-{seed[:24]}",
         "created": int(time.time()),

@@ -9,10 +9,10 @@ from typing import Final
 
 from beckon_contract.names import RESERVED
 from beckon_demo.arguments import ARITHMETIC, DATE, find_arguments, has_value_for
-from beckon_demo.conversation import Conversation, OfferedTool, Result, words
+from beckon_demo.conversation import Conversation, OfferedTool, Result, read_parameters, words
 
 LABEL: Final = "[demo model] "
-"""Stands before every answer: this is no language model, and it never pretends to be one."""
+"""Before every answer in words: this is no language model, and it never pretends to be one."""
 
 _MAX_VALUE: Final = 300
 _MAX_FIELDS: Final = 30
@@ -87,6 +87,16 @@ def reply(conversation: Conversation, rules: Rules, seed: str) -> Reply:
     if conversation.style == "native":
         return Reply("", tuple(calls))
     return Reply(_to_prompted(calls) if conversation.style == "prompted" else _to_chatglm3(calls))
+
+
+def to_json_answer(answer: Reply, conversation: Conversation, schema: Mapping[str, object]) -> Reply:
+    """Return an answer as a JSON object of a schema, with values from the question and the results."""
+    if answer.calls:
+        return answer
+    text = "\n".join([conversation.question, *(result.content for result in conversation.results)])
+    properties = read_parameters(schema)
+    members = find_arguments(OfferedTool("answer", "", properties), text, conversation.question)
+    return Reply(json.dumps(members if properties else {"answer": answer.text}, ensure_ascii=False))
 
 
 def _calls(conversation: Conversation, rules: Rules, seed: str) -> list[Call]:

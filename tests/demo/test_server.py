@@ -18,6 +18,7 @@ import httpx2
 import openai
 import pytest
 import uvicorn
+from pydantic import BaseModel
 
 from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.run_events import TextDelta
@@ -315,3 +316,22 @@ async def test_a_port_that_is_taken_or_no_port_gives_one_clear_line(taken: bool)
     assert process.returncode == 2
     assert errors.decode().startswith(f"beckon_demo: {'cannot listen' if taken else 'BECKON_PORT: '}")
     assert errors.decode().count("\n") == 1
+
+
+class _Booking(BaseModel):
+    city: str
+    nights: int
+
+
+async def test_an_answer_has_the_json_schema_of_its_request() -> None:
+    question = _asked("Book 3 nights in Rome")
+    async with _demo() as url, _client(url) as client:
+        parsed = await client.chat.completions.parse(
+            model="demo", messages=question, response_format=_Booking
+        )
+        free = await client.chat.completions.create(
+            model="demo", messages=question, response_format={"type": "json_object"}
+        )
+
+    assert parsed.choices[0].message.parsed == _Booking(city="Rome", nights=3)
+    assert list(json.loads(free.choices[0].message.content or "")) == ["answer"]

@@ -99,8 +99,8 @@ class JsonOutput:
             return turn
         try:
             value, repairs = decode(turn.text)
-        except UndecodableError as error:
-            problems: Sequence[str] = (str(error),)
+        except UndecodableError:
+            problems: Sequence[str] = ("it is not JSON",)
         else:
             fenced = repairs == ["fence"] and not shown
             alone = not repairs or fenced
