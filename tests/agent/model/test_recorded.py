@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.core.model_types import ToolCall, Turn
-from beckon_agent.core.run_events import ReasoningDelta, StreamItem, TextDelta
+from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, StreamItem, TextDelta
 from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import (
@@ -23,7 +23,7 @@ from beckon_agent.model.errors import (
     ModelAuthError,
     ModelError,
     ModelRefused,
-    ModelUnavailable,
+    RateLimited,
     StreamBroken,
 )
 from beckon_agent.model.transport import Patience
@@ -73,6 +73,7 @@ def expected(meta: dict[str, Any]) -> dict[str, Any]:
     calls = [(call["name"], call["arguments"]) for call in choice["tool_calls"] or []]
     return {
         "text": choice["content"] or "",
+        "refusal": "",
         "reasoning": choice.get("reasoning") or "",
         "calls": calls,
         "finish_reason": choice["finish_reason"],
@@ -80,10 +81,11 @@ def expected(meta: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def told(turn: Turn) -> dict[str, Any]:
+def members_of(turn: Turn) -> dict[str, Any]:
     """Return what a turn says, in the same words."""
     return {
         "text": turn.text,
+        "refusal": turn.details.refusal,
         "reasoning": turn.reasoning,
         "calls": [(call.name, call.arguments) for call in turn.calls],
         "finish_reason": turn.finish_reason,
@@ -99,8 +101,8 @@ def wanted_of(meta: dict[str, Any], body: bytes) -> dict[str, Any]:
     if wanted["text"].startswith("<think>"):
         thought, _, answer = wanted["text"].removeprefix("<think>").partition("</think>")
         wanted |= {"reasoning": thought, "text": answer.lstrip()}
-    if not wanted["text"] and b'"refusal":"' in body:
-        wanted["text"] = "".join(delta.get("refusal") or "" for delta in deltas(body))
+    if b'"refusal":"' in body:
+        wanted["refusal"] = "".join(delta.get("refusal") or "" for delta in deltas(body))
     for chunk in chunks(body):
         usage = chunk.get("x_groq", {}).get("usage")
         if usage:
@@ -139,12 +141,14 @@ async def disagreements(folder: str, suffix: str) -> tuple[int, dict[str, object
         *pieces, turn = outcome
         assert isinstance(turn, Turn)
         wanted = wanted_of(meta, bodies[name])
-        if told(turn) != wanted:
-            differing[name] = told(turn), wanted
-        shown = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
+        if members_of(turn) != wanted:
+            differing[name] = members_of(turn), wanted
+        refused = "".join(piece.text for piece in pieces if isinstance(piece, RefusalDelta))
+        shown = "".join(piece.text for piece in pieces if type(piece) is TextDelta)
         thought = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
         called = tuple(piece for piece in pieces if isinstance(piece, ToolCall))
         assert (shown, thought, called) == (turn.text, turn.reasoning, turn.calls)
+        assert refused == turn.details.refusal
     return len(bodies), differing
 
 
@@ -170,7 +174,7 @@ ERRORS = {
     "0019-ruby-llm-ollama-com": (ContextTooLong, 400, "prompt too long"),
     "0020-ruby-llm-openrouter-ai": (ContextTooLong, 400, "maximum context length is 200000 tokens"),
     "0027-pydantic-ai-api-openai-com": (ModelRefused, 404, "`gpt-5.2-proo` does not exist"),
-    "0035-pydantic-ai-openrouter-ai": (ModelUnavailable, 429, "temporarily rate-limited upstream"),
+    "0035-pydantic-ai-openrouter-ai": (RateLimited, 429, "temporarily rate-limited upstream"),
     "0036-openllmetry-api-openai-com": (ModelRefused, 404, "has been deprecated"),
     "0039-openllmetry-api-openai-com": (ModelRefused, 400, "unsupported image"),
 }
