@@ -15,7 +15,7 @@ from tests.agent.scripted_model import Script
 from tests.agent.tools_for_tests import BENCH, TOOLS
 from tests.shim.support import Posted, serving
 
-NOBODY = "http://127.0.0.1:9"
+CLOSED = "http://127.0.0.1:9"
 
 
 class StartAgent(Protocol):
@@ -57,7 +57,7 @@ async def platform(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ev
     folder = tmp_path_factory.mktemp("manifests")
     async with serving() as by_hand:
         by_hand.behaviour = say_it_plainly
-        addresses = {"dead": NOBODY, "plain": by_hand.url}
+        addresses = {"dead": CLOSED, "plain": by_hand.url}
         async with event_platform(folder, TOOLS, addresses, *dead, *direct, *plain) as running:
             yield running
 

@@ -18,13 +18,13 @@ from tests.broker.broker_process import broker, service, write_manifests
 
 NAME = "x-request-id"
 LIMIT = 2_000  # bytes of a body
-NOBODY = "http://127.0.0.1:9"
+CLOSED = "http://127.0.0.1:9"
 
 
 @asynccontextmanager
 async def agent_with_a_dead_tool(folder: Path, *script: Any) -> AsyncIterator[AgentProcess]:
-    write_manifests(folder, broker(), *described("test.dead", "dead"), service("dead", NOBODY))
-    settings = {"BECKON_MAX_REQUEST_BYTES": str(LIMIT), "BECKON_SHIM_URL": NOBODY}
+    write_manifests(folder, broker(), *described("test.dead", "dead"), service("dead", CLOSED))
+    settings = {"BECKON_MAX_REQUEST_BYTES": str(LIMIT), "BECKON_SHIM_URL": CLOSED}
     async with serving(folder, *script, **settings) as agent:
         yield agent
 

@@ -12,7 +12,7 @@ from beckon_tools.signature import read_signature
 from tests.tools.serving import call, calling, served
 
 TICKETS: list[Ticket] = []
-NOBODY = "http://127.0.0.1:9"
+CLOSED = "http://127.0.0.1:9"
 AN_EVENT = '{"specversion": "1.0", "id": "1", "source": "/a", "type": "b"}'
 
 
@@ -128,7 +128,7 @@ async def test_an_answer_that_the_broker_has_not_taken_is_told(broker: Broker) -
     with pytest.raises(NotSent, match="did not take the answer: 503"):
         await ticket.answer(1, sink=broker.url)
     with pytest.raises(NotSent, match="does not answer: ConnectError"):
-        await ticket.answer(1, sink=NOBODY)
+        await ticket.answer(1, sink=CLOSED)
 
 
 async def test_without_a_broker_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,6 +186,6 @@ async def test_a_report_that_the_broker_does_not_take_disturbs_nobody(broker: Br
     _, ticket = await taken()
     broker.status = 503
     await ticket.report(1, sink=broker.url)
-    await ticket.report(1, sink=NOBODY)
+    await ticket.report(1, sink=CLOSED)
 
     assert len(broker.events) == 1

@@ -20,7 +20,7 @@ from tests.tools.serving import call, configured, served
 from tests.tools.test_deferred_results import TICKETS, Broker, report, taken
 from tests.tools.tool_process import post, tool_process
 
-NOBODY = "http://127.0.0.1:9"
+CLOSED = "http://127.0.0.1:9"
 REPORTS = '''
 from beckon_tools import Later, Ticket, tool
 
@@ -99,7 +99,7 @@ async def test_an_answer_that_is_acknowledged_leaves_nothing_behind(path: Path) 
 
 
 async def test_an_answer_that_no_broker_takes_is_in_a_file_for_its_owner_alone(path: Path) -> None:
-    await (await ticket()).answer(42, sink=NOBODY)
+    await (await ticket()).answer(42, sink=CLOSED)
 
     assert rows(path) == 1
     assert mode(path) == 0o600
@@ -135,7 +135,7 @@ async def test_a_broker_gets_no_attempt_before_the_time_that_it_names(path: Path
 
 
 async def test_processes_that_share_an_outbox_send_an_answer_once(path: Path) -> None:
-    await (await ticket()).answer(42, sink=NOBODY)
+    await (await ticket()).answer(42, sink=CLOSED)
     broker = Broker()
     async with served(broker) as url:
         change(path, f"UPDATE beckon_outbox SET due = 0, sink = '{url}'")
@@ -150,7 +150,7 @@ async def test_an_answer_is_tried_until_its_call_expires(
 ) -> None:
     TICKETS.clear()
     await taken(expirytime="2199-01-01T00:00:00Z")
-    await TICKETS[0].answer(42, sink=NOBODY)
+    await TICKETS[0].answer(42, sink=CLOSED)
     with closing(sqlite3.connect(path)) as database:
         (expires,) = database.execute("SELECT expires FROM beckon_outbox").fetchone()
     assert expires == 7226582400
@@ -181,7 +181,7 @@ async def test_an_outbox_that_cannot_be_written_is_an_error_at_once(
         app(report, configured(outbox=missing))
     monkeypatch.setenv("BECKON_TOOLS_OUTBOX", missing)
     with pytest.raises(NotSent, match="takes no answer"):
-        await (await ticket()).answer(42, sink=NOBODY)
+        await (await ticket()).answer(42, sink=CLOSED)
 
 
 def test_a_tool_that_answers_at_once_opens_no_outbox(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from beckon_tools.signature import read_signature
 from tests.tools.serving import call, calling, served
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-NOBODY = "http://127.0.0.1:9"
+CLOSED = "http://127.0.0.1:9"
 
 
 @tool(type="pages.write", reply_type="pages.written")
@@ -90,7 +90,7 @@ async def test_a_broker_that_takes_no_report_does_not_disturb_the_call(broker: B
     assert len(broker.events) == 1
 
 
-@pytest.mark.parametrize("sink", ["", NOBODY])
+@pytest.mark.parametrize("sink", ["", CLOSED])
 async def test_without_a_broker_reports_go_nowhere(sink: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("K_SINK", sink)
     async with calling(write_pages) as caller:

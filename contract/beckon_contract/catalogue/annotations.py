@@ -167,7 +167,7 @@ REPLY_ATTRIBUTE = "beckon.dev/reply-attribute"
 # How the HTTP adapter serves the tool: as a request to an API, or as a tool of an MCP server.
 HTTP = "beckon.dev/http"
 MCP = "beckon.dev/mcp"
-# Whoever made the manifest of something else: what it was made of, so that it can be made again.
+# The source from which a program made the manifest, so that it can make it again.
 IMPORTED_FROM = "beckon.dev/imported-from"
 KNOWN = frozenset(
     {

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from beckon_runtime.origins import OriginPolicy
-from tests.agent.conftest import NOBODY
+from tests.agent.conftest import CLOSED
 from tests.agent.running_agent import RunningAgent, Setup, running_agent, user
 from tests.agent.scripted_model import says
 
@@ -25,7 +25,7 @@ async def post(agent: RunningAgent, body: bytes, encoding: str) -> httpx.Respons
 
 @pytest.mark.parametrize("path", ["/v1/models", "/tools", "/openapi.json", "/healthz"])
 async def test_head_is_served_wherever_get_is(tmp_path: Path, path: str) -> None:
-    async with running_agent(NOBODY, tmp_path) as agent:
+    async with running_agent(CLOSED, tmp_path) as agent:
         got, head = await agent.http.get(path), await agent.http.head(path)
 
     assert (got.status_code, head.status_code, head.content) == (200, 200, b"")
@@ -35,7 +35,7 @@ async def test_head_is_served_wherever_get_is(tmp_path: Path, path: str) -> None
 
 @pytest.mark.parametrize(("path", "status"), [("/v1/chat/completions/none", 404), ("/tools/none", 405)])
 async def test_head_is_refused_where_get_is(tmp_path: Path, path: str, status: int) -> None:
-    async with running_agent(NOBODY, tmp_path) as agent:
+    async with running_agent(CLOSED, tmp_path) as agent:
         assert (await agent.http.head(path)).status_code == status
 
 
@@ -49,7 +49,7 @@ async def test_head_is_refused_where_get_is(tmp_path: Path, path: str, status: i
     ],
 )
 async def test_an_encoded_body_is_read(tmp_path: Path, encoding: str, body: bytes) -> None:
-    async with running_agent(NOBODY, tmp_path, says("Hello.")) as agent:
+    async with running_agent(CLOSED, tmp_path, says("Hello.")) as agent:
         answer = await post(agent, body, encoding)
 
     assert answer.status_code == 200, answer.text
@@ -70,7 +70,7 @@ async def test_an_encoded_body_is_read(tmp_path: Path, encoding: str, body: byte
 async def test_an_encoding_that_is_not_read_is_refused_with_the_cure(
     tmp_path: Path, encoding: str, body: bytes, status: int, cause: str
 ) -> None:
-    async with running_agent(NOBODY, tmp_path, setup=Setup(max_request_bytes=10_000)) as agent:
+    async with running_agent(CLOSED, tmp_path, setup=Setup(max_request_bytes=10_000)) as agent:
         answer = await post(agent, body, encoding)
 
     assert answer.status_code == status
@@ -86,7 +86,7 @@ async def test_pages_of_allowed_origins_may_read_the_answers(
 ) -> None:
     asked = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
     setup = Setup(origins=OriginPolicy.at("127.0.0.1", origins=origins))
-    async with running_agent(NOBODY, tmp_path, setup=setup) as agent:
+    async with running_agent(CLOSED, tmp_path, setup=setup) as agent:
         before = await agent.http.options("/v1/responses", headers={"origin": PAGE, **asked})
         after = await agent.http.get("/v1/models", headers={"origin": PAGE})
         unknown = await agent.http.get("/v1/nothing", headers={"origin": PAGE})

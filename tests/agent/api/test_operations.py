@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.core.run_types import Limits
 from beckon_agent.telemetry.metrics import Metrics
-from tests.agent.conftest import NOBODY, StartAgent
+from tests.agent.conftest import CLOSED, StartAgent
 from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Setup, running_agent, user
 from tests.agent.scripted_model import KEY, Asked, Reply, asks_for, refuses, says, streamed
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_health_and_models_are_told(tmp_path: Path) -> None:
-    async with running_agent(NOBODY, tmp_path) as agent:
+    async with running_agent(CLOSED, tmp_path) as agent:
         health = await agent.http.get("/healthz")
         ready = await agent.http.get("/readyz")
         models = (await agent.http.get("/v1/models")).json()
@@ -118,7 +118,7 @@ async def test_a_reason_that_a_tool_made_up_is_no_label() -> None:
 
 
 async def test_every_answer_carries_the_id_of_its_request(tmp_path: Path) -> None:
-    async with running_agent(NOBODY, tmp_path, says("hi")) as agent:
+    async with running_agent(CLOSED, tmp_path, says("hi")) as agent:
         sane = {"x-request-id": "trace/01:a-b_c.d="}
         ok = await agent.http.get("/healthz", headers=sane)
         missing = await agent.http.get("/nothing", headers=sane)
@@ -147,7 +147,7 @@ async def test_failures_are_logged_under_the_id_of_their_request(
         json.dumps({"kind": "List", "apiVersion": "v1", "items": described("t", "x")})
     )
     async with running_agent(
-        NOBODY, folder, refuses(400, "no"), setup=Setup(limits=Limits(call_timeout=0.2))
+        CLOSED, folder, refuses(400, "no"), setup=Setup(limits=Limits(call_timeout=0.2))
     ) as agent:
         await agent.http.post(
             "/v1/chat/completions",
@@ -162,7 +162,7 @@ async def test_the_id_of_a_request_goes_along_with_its_calls_and_their_failures(
     start_agent: StartAgent, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     async with start_agent() as agent:
-        folder_agent = running_agent(NOBODY, tmp_path, setup=Setup(limits=Limits(call_timeout=0.2)))
+        folder_agent = running_agent(CLOSED, tmp_path, setup=Setup(limits=Limits(call_timeout=0.2)))
         async with folder_agent as unreachable:
             unreachable.catalogue.current = agent.catalogue.current
             await unreachable.http.post(
@@ -175,7 +175,7 @@ async def test_the_id_of_a_request_goes_along_with_its_calls_and_their_failures(
 async def test_an_unexpected_error_is_a_500_in_the_shape_of_its_path_and_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running_agent(NOBODY, tmp_path, says("hi"), says("hi")) as agent:
+    async with running_agent(CLOSED, tmp_path, says("hi"), says("hi")) as agent:
         del agent.catalogue.current
         headers = {"x-request-id": "broken-1"}
         request = {"model": "beckon", "messages": [user("go")]}
@@ -208,7 +208,7 @@ async def test_the_key_is_in_no_answer_and_in_no_log(
         return refuses(401, f"Incorrect API key provided: {KEY}")
 
     in_stream = streamed({"error": {"message": f"bad {KEY}", "code": 400}})
-    async with running_agent(NOBODY, tmp_path, repeats_the_key, in_stream, repeats_the_key) as agent:
+    async with running_agent(CLOSED, tmp_path, repeats_the_key, in_stream, repeats_the_key) as agent:
         answers = [await agent.post(), await agent.post(), await agent.post(stream=True)]
         answers += [await agent.http.get(path) for path in ("/readyz", "/metrics", "/tools", "/openapi.json")]
 
@@ -220,7 +220,7 @@ async def test_the_key_is_in_no_answer_and_in_no_log(
 
 async def test_a_conversation_that_is_too_long_is_the_clients_to_shorten(tmp_path: Path) -> None:
     too_long = refuses(400, "This model's maximum context length is 8192 tokens")
-    async with running_agent(NOBODY, tmp_path, too_long) as agent:
+    async with running_agent(CLOSED, tmp_path, too_long) as agent:
         response = await agent.post()
 
     assert response.status_code == 400
@@ -229,7 +229,7 @@ async def test_a_conversation_that_is_too_long_is_the_clients_to_shorten(tmp_pat
 
 async def test_an_image_that_the_model_does_not_take_is_the_clients_to_leave_out(tmp_path: Path) -> None:
     refused = refuses(400, "this model does not support image input")
-    async with running_agent(NOBODY, tmp_path, refused) as agent:
+    async with running_agent(CLOSED, tmp_path, refused) as agent:
         response = await agent.post()
 
     assert response.status_code == 400
@@ -238,7 +238,7 @@ async def test_an_image_that_the_model_does_not_take_is_the_clients_to_leave_out
 
 
 async def test_the_api_is_described_as_it_is(tmp_path: Path) -> None:
-    async with running_agent(NOBODY, tmp_path) as agent:
+    async with running_agent(CLOSED, tmp_path) as agent:
         document = (await agent.http.get("/openapi.json")).json()
     paths = document["paths"]
     create = paths["/v1/chat/completions"]["post"]

@@ -15,7 +15,7 @@ from tests.agent.scripted_model import says
 from tests.agent.serving import served
 from tests.patience import PATIENCE
 
-NOBODY = "http://127.0.0.1:9"
+CLOSED = "http://127.0.0.1:9"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def agent(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningAgent]:
     """An agent whose model nobody should ever ask."""
     setup = Setup(max_request_bytes=2_000_000)
-    async with running_agent(NOBODY, tmp_path_factory.mktemp("empty"), setup=setup) as running:
+    async with running_agent(CLOSED, tmp_path_factory.mktemp("empty"), setup=setup) as running:
         yield running
         assert running.asked == []
 
@@ -253,7 +253,7 @@ async def test_a_huge_body_is_refused_announced_or_not(tmp_path: Path) -> None:
         for _ in range(20):
             yield b"x" * 1000
 
-    async with running_agent(NOBODY, tmp_path, setup=Setup(max_request_bytes=10_000)) as agent:
+    async with running_agent(CLOSED, tmp_path, setup=Setup(max_request_bytes=10_000)) as agent:
         announced = await agent.post(messages=[user("x" * 20_000)])
         unannounced = await agent.http.post(
             "/v1/chat/completions", content=pieces(), headers={"content-type": "application/json"}
@@ -273,7 +273,7 @@ async def test_what_is_not_known_is_ignored_and_odd_text_reaches_the_model(tmp_p
         b'"messages": [{"role": "user", "content": [{"type": "text", "text": "lone \\ud800 \\u0000"}],'
         b'"name": "me", "future": true}]}'
     )
-    async with running_agent(NOBODY, tmp_path, says("fine")) as agent:
+    async with running_agent(CLOSED, tmp_path, says("fine")) as agent:
         response = await send(agent, body)
 
         assert response.status_code == 200, response.text
@@ -282,7 +282,7 @@ async def test_what_is_not_known_is_ignored_and_odd_text_reaches_the_model(tmp_p
 
 
 async def test_a_conversation_may_end_with_any_role(tmp_path: Path) -> None:
-    async with running_agent(NOBODY, tmp_path, says("a"), says("b")) as agent:
+    async with running_agent(CLOSED, tmp_path, says("a"), says("b")) as agent:
         await agent.ask({"role": "system", "content": "Say a."})
         await agent.ask(user("go"), {"role": "assistant", "content": "So"})
 

@@ -24,7 +24,7 @@ from tests.agent.scripted_model import KEY
 from tests.patience import eventually
 from tests.sources.api_server import ApiServer
 
-NOBODY = "http://127.0.0.1:9/v1"
+CLOSED = "http://127.0.0.1:9/v1"
 QUICKLY = Periods(keys=0.05, models=0.1, statuses=0.2)
 
 
@@ -63,7 +63,7 @@ async def test_an_agents_key_comes_from_its_secret_and_a_changed_one_needs_no_re
     server.secrets["team-a", "model-key"] = {"token": "first-secret-key\n"}
     async with (
         model_server(keys={"first-secret-key"}) as model,
-        running_cluster(server, tmp_path, NOBODY, periods=QUICKLY) as running,
+        running_cluster(server, tmp_path, CLOSED, periods=QUICKLY) as running,
     ):
         await server.put("agents", agent("helper", "team-a", **with_key(model.url, key="token")))
         await running.serves("team-a/helper")
@@ -100,7 +100,10 @@ async def test_without_a_usable_key_an_agent_waits_for_it_and_says_so(
         server.secrets["default", "model-key"] = entries
     if "forbidden" in entries:
         server.refuse = lambda request: (403, "no") if "/secrets/" in request.path else None
-    async with model_server() as model, running_cluster(server, tmp_path, NOBODY, periods=QUICKLY) as running:
+    async with (
+        model_server() as model,
+        running_cluster(server, tmp_path, CLOSED, periods=QUICKLY) as running,
+    ):
         await server.put("agents", agent("helper", **with_key(model.url)))
         status = await running.status("helper", Accepted="Accepted", ModelAnswers=reason, Ready=reason)
         error = await running.error("helper")
@@ -120,7 +123,7 @@ async def test_a_secret_that_cannot_be_read_now_leaves_the_key_that_is_known(
     server.secrets["default", "model-key"] = {"api-key": "a-good-key"}
     async with (
         model_server(keys={"a-good-key"}) as model,
-        running_cluster(server, tmp_path, NOBODY, periods=QUICKLY) as running,
+        running_cluster(server, tmp_path, CLOSED, periods=QUICKLY) as running,
     ):
         await server.put("agents", agent("helper", **with_key(model.url)))
         await running.serves("helper")
@@ -143,7 +146,10 @@ async def test_a_change_that_waits_for_its_key_is_served_as_before_until_then(
 ) -> None:
     server.secrets["default", "first"] = {"api-key": "first-key"}
     server.secrets["default", "second"] = {"api-key": "second-key"}
-    async with model_server() as model, running_cluster(server, tmp_path, NOBODY, periods=QUICKLY) as running:
+    async with (
+        model_server() as model,
+        running_cluster(server, tmp_path, CLOSED, periods=QUICKLY) as running,
+    ):
         await server.put("agents", agent("helper", **with_key(model.url, "first")))
         await running.serves("helper")
         server.refuse = lambda request: (500, "trouble") if request.path.endswith("/second") else None
@@ -185,7 +191,7 @@ async def test_a_probe_says_whether_the_model_answers(
 
 
 async def test_a_probe_of_a_server_that_is_not_there_or_ill_says_so() -> None:
-    async with ModelClient(NOBODY, KEY, "m", patience=QUICK) as client:
+    async with ModelClient(CLOSED, KEY, "m", patience=QUICK) as client:
         gone = await read_verdict(client, "m")
     async with (
         model_server() as model,
@@ -204,9 +210,9 @@ def spec(url: str, key: str = KEY) -> ModelSpec:
 async def test_equal_references_share_one_client_that_closes_after_the_last_is_let_go() -> None:
     pool = ModelPool(lambda: None, grace=0)
     first, second, other = (
-        pool.take_model(spec(NOBODY)),
-        pool.take_model(spec(NOBODY)),
-        pool.take_model(spec(NOBODY, "k" * 20)),
+        pool.take_model(spec(CLOSED)),
+        pool.take_model(spec(CLOSED)),
+        pool.take_model(spec(CLOSED, "k" * 20)),
     )
     first.release_model()
     with second.hold_open():
@@ -215,7 +221,7 @@ async def test_equal_references_share_one_client_that_closes_after_the_last_is_l
         during = pool.open_models()
     closed = asyncio.create_task(gone(pool, 1))
     await asyncio.wait_for(closed, 5)
-    again = pool.take_model(spec(NOBODY))
+    again = pool.take_model(spec(CLOSED))
     await pool.close()
 
     assert first is second
@@ -233,9 +239,9 @@ async def gone(pool: ModelPool, left: int) -> None:
 
 async def test_a_model_that_is_taken_again_in_time_stays_open() -> None:
     pool = ModelPool(lambda: None, grace=30)
-    first = pool.take_model(spec(NOBODY))
+    first = pool.take_model(spec(CLOSED))
     first.release_model()
-    again = pool.take_model(spec(NOBODY))
+    again = pool.take_model(spec(CLOSED))
     await pool.close()
 
     assert first is again
@@ -255,7 +261,7 @@ async def test_a_refused_key_is_told_at_once() -> None:
 
 
 async def test_no_key_shows_in_the_text_of_what_holds_it() -> None:
-    assert "hush-hush" not in repr(spec(NOBODY, "hush-hush")) + repr(Key("hush-hush"))
+    assert "hush-hush" not in repr(spec(CLOSED, "hush-hush")) + repr(Key("hush-hush"))
 
 
 async def test_keys_that_nobody_wants_any_more_are_forgotten_and_one_failure_stops_no_other() -> None:
@@ -297,7 +303,7 @@ async def test_two_agents_with_one_reference_use_the_same_connections(
 ) -> None:
     async with (
         model_server() as model,
-        running_cluster(server, tmp_path, NOBODY, periods=Periods(models=60)) as running,
+        running_cluster(server, tmp_path, CLOSED, periods=Periods(models=60)) as running,
     ):
         for name in ("one", "two"):
             await server.put("agents", agent(name, **speaking_to(model.url)))

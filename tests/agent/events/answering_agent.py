@@ -37,7 +37,7 @@ from tests.agent.scripted_model import KEY, Asked, Reply, Script, ScriptedModel,
 from tests.agent.serving import served
 
 MakeEngine = Callable[[Service], AbstractAsyncContextManager[Engine]]
-NOBODY = "http://127.0.0.1:9"
+CLOSED = "http://127.0.0.1:9"
 SOURCE = "/beckon/agents/default/researcher"
 
 
@@ -50,7 +50,7 @@ class Setup:
     max_runs: int = 16
     max_bytes: int = 100_000
     engine: MakeEngine = MemoryEngine
-    shim: str = NOBODY
+    shim: str = CLOSED
     folder: Path | None = None
 
 

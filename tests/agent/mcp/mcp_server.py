@@ -24,7 +24,7 @@ from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
-from tests.agent.conftest import NOBODY
+from tests.agent.conftest import CLOSED
 from tests.agent.running_agent import Still
 from tests.agent.serving import served
 
@@ -93,7 +93,7 @@ async def mcp_server(
     """Serve the tools of a folder, with `around` in front; no model is asked."""
     agent = Agent("beckon", "default", "You are a test.", Limits(call_timeout=10))
     catalogue = Still(FolderSource([folder], agent.source).current)
-    async with ModelClient(NOBODY, "", "m") as client, aiohttp.ClientSession() as session:
+    async with ModelClient(CLOSED, "", "m") as client, aiohttp.ClientSession() as session:
         hosted = AgentHandle(agent.name, agent, DialectModel(client, "native"), catalogue)
         service = Service(
             registry=SingleAgent(hosted, asyncio.Event().wait),

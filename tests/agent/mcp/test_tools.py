@@ -23,7 +23,7 @@ from beckon_agent.core.run_types import Agent
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tool_calls.validation import PreparedCall
 from beckon_contract.catalogue.builder import Catalogue
-from tests.agent.conftest import NOBODY
+from tests.agent.conftest import CLOSED
 from tests.agent.mcp.conftest import StartMcp
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer
 from tests.agent.tools_for_tests import BENCH
@@ -213,7 +213,7 @@ class Spent(ToolCaller):
 @both
 async def test_a_limit_that_is_reached_says_when_to_try_again(server: McpServer, mode: str) -> None:
     async with ClientSession() as session, server.client(mode) as client:
-        server.service.caller = Spent(Dispatcher(session, NOBODY))
+        server.service.caller = Spent(Dispatcher(session, CLOSED))
         error = (await client.call_tool("test_echo", {"text": "x"})).structured_content["error"]
 
     assert error["reason"] == "denied"

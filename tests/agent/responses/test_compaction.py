@@ -60,7 +60,7 @@ async def test_a_stored_response_is_compacted_with_its_calls_by_openais_package(
     ("body", "status", "cause"),
     [
         ({"input": HISTORY}, 400, "model"),
-        ({"model": "nobody", "input": HISTORY}, 404, "nobody"),
+        ({"model": "missing", "input": HISTORY}, 404, "missing"),
         ({"model": "beckon"}, 400, "nothing to compact"),
         ({"model": "beckon", "input": HISTORY, "previous_response_id": "resp_none"}, 404, "resp_none"),
         ({"model": "beckon", "input": HISTORY}, 502, "no whole summary"),
