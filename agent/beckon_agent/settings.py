@@ -260,7 +260,7 @@ class Settings(ServingSettings):
         local = self.anonymous is None  # then callers without a credential are of this machine
 
         def may_read(caller: Principal) -> bool:
-            if caller.kind == "nobody":
+            if caller.kind == "unauthenticated":
                 return False
             return "*" in named or caller.id in named or (local and caller.kind == "anonymous")
 

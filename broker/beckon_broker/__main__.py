@@ -62,7 +62,7 @@ def _tracing() -> Iterator[Callable[[Post], Post] | None]:
     if not collectors.is_named(os.environ):
         yield None
         return
-    from beckon_broker.spans import TracedPost  # noqa: PLC0415 memory and time that nobody else need spend
+    from beckon_broker.spans import TracedPost  # noqa: PLC0415 memory and time for tracing alone
     from beckon_runtime import tracing  # noqa: PLC0415 see above
 
     stop = tracing.start("beckon-broker", os.environ)

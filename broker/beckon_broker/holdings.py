@@ -1,7 +1,7 @@
 """The deliveries that this process has pulled from JetStream, and those that it has settled lately.
 
 After an outage longer than the lease, the server hands out again what this process still holds, and what it
-was asked to remove right before it ended. Both are known here, so that neither is carried out twice.
+had to remove right before it ended. Both are known here, so that neither is carried out twice.
 """
 
 import asyncio

@@ -59,7 +59,7 @@ def read_answer(answer: Answer) -> CloudEvent | Setback | None:
     if not answer.complete:
         return _unusable(answer, f"its body exceeds the limit of {len(answer.body)} bytes")
     if answer.header("content-encoding").lower() not in {"", "identity"}:
-        return _unusable(answer, "its body is compressed, which was not asked for")
+        return _unusable(answer, "its body is compressed, which was not requested")
     if not is_event(answer.headers):
         return _unusable(answer, "its body is not a CloudEvent; answer with one or with an empty body")
     try:

@@ -24,7 +24,7 @@ beckon new tool NAME                   a project with a tool of your own
 Settings come from flags, the environment, or a .env file, by the same names.
 """
 
-# What runs each command, and the help that stands above its parameters. A command's module is imported
+# What runs each command, and the help above its parameters. A command's module is imported
 # when that command runs, so its words stand here; the first line is that of the function's docstring.
 _COMMANDS = {
     "up": ("up:up", "Start the local platform, and keep it running until Ctrl-C."),
@@ -75,7 +75,7 @@ _COMMANDS = {
         "runs:replay",
         """Play a stored run again, with the model's answers and the results of its calls as recorded.
 
-        The model is never asked. Exits with 0 where everything is the same byte for byte, 1 where something
+        The model gets no request. Exits with 0 where everything is the same byte for byte, 1 where something
         differs, and 2 where there is no replay: no such run, or one that has not ended.
         """,
     ),
@@ -120,7 +120,7 @@ app = App(
     help=_HELP,
     version=_version,
     help_format="markdown",
-    # Most defaults are nothing; the help of the others tells them.
+    # Most defaults are nothing; the help of the others names them.
     default_parameter=Parameter(show_default=False),
 )
 

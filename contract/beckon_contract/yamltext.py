@@ -130,7 +130,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in pairs:
         if name in found:
-            raise NotReadable(f"the name {name!r} stands twice in one object")
+            raise NotReadable(f"the name {name!r} is twice in one object")
         found[name] = value
     return found
 
@@ -229,7 +229,7 @@ class _Reader:
                 continue
             name = self._name(event, depth)
             if name in found:
-                raise self._error(event, f"the key {name!r} stands twice in one mapping")
+                raise self._error(event, f"the key {name!r} is twice in one mapping")
             found[name] = self._value(next(self._events), depth + 1)
         return {**merged, **found}
 

@@ -213,7 +213,7 @@ class _TypeIndex:
     def replace_trigger(self, old: Resource | None, new: Resource | None) -> set[str | None]:
         """Replace a Trigger in the index; return the old and new type.
 
-        `None` stands for a Trigger without a certain type.
+        `None` is the key of a Trigger without a certain type.
         """
         types: set[str | None] = set()
         if old:

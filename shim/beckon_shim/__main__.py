@@ -70,7 +70,7 @@ def _tracing() -> Iterator[Callable[[Handler, str | None], Handler] | None]:
     if not collectors.is_named(os.environ):
         yield None
         return
-    from beckon_runtime import tracing  # noqa: PLC0415 memory and time that nobody else need spend
+    from beckon_runtime import tracing  # noqa: PLC0415 memory and time for tracing alone
     from beckon_shim.spans import Traced  # noqa: PLC0415 see above
 
     stop = tracing.start("beckon-shim", os.environ)
@@ -103,7 +103,7 @@ async def _serve(
         service.port,
         settings.host,
         service.reply_port,
-        settings.broker_url if cluster is None else "the addresses that their status tells",
+        settings.broker_url if cluster is None else "the addresses in their status",
     )
     # What lives from here on lives to the end: the collector need not walk it.
     gc.collect()

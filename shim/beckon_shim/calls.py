@@ -55,7 +55,7 @@ _HINTS = {
     (IDEMPOTENT, b"true"): (b"ce-" + IDEMPOTENT_CALL.encode(), b"true"),
     (REPLY_MODE, ANY.encode()): (b"ce-" + REPLY_ANY.encode(), ANY.encode()),
 }
-# Of which the log tells only who asks for it: of too many calls there is no line each.
+# Logged at debug level only: too many calls must not write a line each.
 _USUAL = frozenset((responses.REPLIED, "full", "draining"))
 # Trace context is about the HTTP request, not about the event; it goes along.
 _PASSED_ON = frozenset((b"traceparent", b"tracestate", b"x-request-id"))

@@ -120,7 +120,7 @@ class Client:
         host = parts.hostname or ""
         secure = parts.scheme == "https"
         port = parts.port or (443 if secure else 80)
-        # Other certificates are other connections: what was trusted before is not asked again.
+        # Other certificates are other connections: an old session is not resumed.
         origin = (parts.scheme, host, port, target.ca_certs)
         pool = self._pools.get(origin)
         if pool is None:

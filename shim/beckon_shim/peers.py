@@ -172,5 +172,5 @@ class Peers:
                 "replica %s did not take %s (attempt %d): %s", replica, path, attempt, ack.describe()
             )
             if not ack.sent:
-                break  # nobody is there; the Broker waits for us meanwhile
+                break  # no listener is there, and the Broker waits for this answer
         return False

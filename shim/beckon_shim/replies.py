@@ -64,7 +64,7 @@ class Reports:
             return self._taken("unheard")
         del event.attributes[_TOKEN]  # who has it could answer the call
         waiter.hear(event)
-        return self._taken("told")
+        return self._taken("passed")
 
     def too_large(self) -> None:
         """Count a report with a body over the limit."""

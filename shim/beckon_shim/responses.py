@@ -5,7 +5,7 @@ from beckon_runtime.problem import Problem
 from beckon_shim.messages import Ack, Answer, WireEvent, of_problem
 
 REPLIED = "replied"
-# What nobody will read: the caller is gone (nginx counts it as 499, too).
+# Without a reader: the caller is gone (nginx counts it as 499, too).
 HUNG_UP = Answer(499, [], b"", "hung_up")
 CALL_PATH = "POST an event to /<namespace>/<broker>"
 _RETRY_SECONDS = b"1"

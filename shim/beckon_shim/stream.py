@@ -52,7 +52,7 @@ class Stream:
 
 _STREAM = b"text/event-stream"
 _HEADERS: list[RawHeader] = [(b"content-type", _STREAM), (b"cache-control", b"no-store")]
-_EVERY = 0.1  # seconds between two reports that a caller is told; of those between them the last
+_EVERY = 0.1  # seconds between two reports to a caller; of those between them the last is sent
 _ENDS = {200: b"reply", 202: b"accepted"}
 
 

@@ -120,7 +120,7 @@ class Waiters:
         if waiter is None:
             return self.fate(nonce)
         if waiter.takes_later:
-            self.fail(waiter, answer)  # nobody waits for the answer any more, which is yet to come
+            self.fail(waiter, answer)  # the answer is yet to come, and has no caller any more
         return Fate.WAITING
 
     def settle(self, nonce: str) -> None:

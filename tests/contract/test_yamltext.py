@@ -65,7 +65,7 @@ def test_scalars_have_the_types_of_json_and_dates_stay_text(text: str, value: ob
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' stands twice"),
+        ("a: 1\nb: 2\na: 3", "line 3: the key 'a' is twice"),
         ("a: .nan", "cannot be written in JSON"),
         ("a: -.inf", "cannot be written in JSON"),
         ("a: 1e999", "too large"),
@@ -81,7 +81,7 @@ def test_scalars_have_the_types_of_json_and_dates_stay_text(text: str, value: ob
         ("a: b: c", "line 1"),
         ("a: 1\n...\nb: 2", "line 3"),
         ("a: \x07", "control characters"),
-        ('{"a": 1, "a": 2}', "stands twice"),
+        ('{"a": 1, "a": 2}', "is twice"),
     ],
 )
 def test_what_kubernetes_could_not_take_is_refused_with_its_place(text: str, part: str) -> None:

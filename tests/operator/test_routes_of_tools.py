@@ -110,8 +110,8 @@ def test_a_way_follows_its_trigger() -> None:
     "written",
     [
         {},
-        {"ways": "none"},
-        {"ways": [3, {"trigger": 4}, {"filter": "any event"}]},
+        {"routes": "none"},
+        {"routes": [3, {"trigger": 4}, {"filter": "any event"}]},
     ],
 )
 def test_what_no_operator_has_written_is_no_way(written: dict[str, Any]) -> None:
@@ -121,4 +121,4 @@ def test_what_no_operator_has_written_is_no_way(written: dict[str, Any]) -> None
 def test_of_an_odd_way_the_rest_is_read() -> None:
     odd = {"trigger": "t", "retries": True, "deadLetters": 1, "subscriber": {"kind": "Service"}, "address": 3}
 
-    assert read_routes({"ways": [odd]}) == [CallRoute("t")]
+    assert read_routes({"routes": [odd]}) == [CallRoute("t")]

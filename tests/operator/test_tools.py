@@ -94,7 +94,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
     "condition": lambda tool: tool["status"]["conditions"].pop(),
     "origin": lambda tool: tool["status"].update(eventType={}),
     "proof": lambda tool: tool["status"]["lastReady"].pop(),
-    "way": lambda tool: tool["status"]["ways"][0].update(address="http://elsewhere"),
+    "way": lambda tool: tool["status"]["routes"][0].update(address="http://elsewhere"),
     "status": lambda tool: tool.pop("status"),
     "spec": lambda tool: tool.pop("spec"),
 }
@@ -170,7 +170,7 @@ def test_a_resource_definition_that_drops_what_is_new_keeps_nothing_being_writte
     judged = Judged(*AROUND, event_type())
     tool = wanted_tool(judged.verdict())
     pruned = stored(tool_document(tool, None, NOW))
-    del pruned["status"]["ways"]
+    del pruned["status"]["routes"]
 
     judged.desired.mark_written(tool, "uid-tool", 7)
     judged.see(pruned)

@@ -91,7 +91,7 @@ async def test_the_first_report_makes_the_answer_a_stream_that_ends_with_the_rep
     assert second["data"] == {"progress": 2, "total": 3}
     assert (last, reply["type"], reply["data"]) == ("reply", "weather.reply", {"degrees": 21})
     assert token not in str([first, second, reply])
-    assert await fate(shim, "told") == 2
+    assert await fate(shim, "passed") == 2
 
 
 async def test_a_connection_is_kept_behind_a_stream(shim: Shim, broker: Server) -> None:

@@ -12,7 +12,7 @@
     serve(order_status)
 
 It exports only what a tool's author needs: the decorator, the errors for the model and the Broker, media
-results, progress, late answers, and the two ways to serve. Settings, manifests and the command line stay
+results, progress, late answers, and both kinds of serving. Settings, manifests and the command line stay
 in their modules.
 """
 

@@ -102,7 +102,7 @@ class CallerGone(Exception):
 
 
 Find = Callable[[str, str], Awaitable[AnyTool | None]]
-"""Returns the tool for events of a type from a Broker of a namespace, "" where that is not told."""
+"""Returns the tool for events of a type from a Broker of a namespace, "" where that is unknown."""
 
 
 class ToolApp:
@@ -219,7 +219,7 @@ class ToolApp:
             detail = f"{self._settings.concurrency} calls are running; come again"
             raise Refused(Problem(503, "busy", "Busy", detail), ("retry-after", "1")) from None
         except Unavailable as error:
-            logger.error("event %s was not run: %s", call.id, error)  # noqa: TRY400 - the trace tells no more
+            logger.error("event %s was not run: %s", call.id, error)  # noqa: TRY400 - the trace adds nothing
             detail = "whether the call has run already cannot be said now; come again"
             raise Refused(Problem(503, "unavailable", "Unavailable", detail), ("retry-after", "1")) from None
         except Retry as error:

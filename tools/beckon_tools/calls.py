@@ -79,7 +79,7 @@ def _fail_future(ended: asyncio.Future[object], error: BaseException) -> None:
 logger = logging.getLogger(__name__)
 
 _PASSWORD = re.compile(r"://[^\s/@]+@")  # of an address: drivers of databases repeat it
-_LONGEST = 4000  # characters of an error that a model is told: a page of text, about a thousand tokens
+_LONGEST = 4000  # characters of an error for a model: a page of text, about a thousand tokens
 
 
 class OutOfTime(Exception):

@@ -32,7 +32,7 @@ def find_tool(name: str, settings: Settings) -> AnyTool:
 def _load_tool(reference: str, settings: Settings) -> AnyTool:
     module_name, _, attribute = reference.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)  # a tool under construction lies where its author stands
+        sys.path.insert(0, here)  # a new tool is in its author's working directory
     try:
         found = getattr(importlib.import_module(module_name), attribute)
         if _is_builder(found):

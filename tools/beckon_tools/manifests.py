@@ -39,7 +39,7 @@ the Broker's altogether, and with it the dead-letter sink by which a caller
 learns at once that its call cannot be delivered."""
 _DELIVERY_NOTE = """\
 Which events reach the tool, and what becomes of those that it does not take.
-spec.delivery stands for the whole of the Broker's."""
+spec.delivery replaces the whole of the Broker's."""
 _SINK_NOTE = """\
 Where the tool sends what is no reply, progress and answers that come later:
 Knative writes the Broker's address into K_SINK of the Service."""

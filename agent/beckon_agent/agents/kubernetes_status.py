@@ -17,7 +17,7 @@ from beckon_contract.resources.agent_resource import AgentResource
 
 logger = logging.getLogger(__name__)
 
-_JITTER = (0.8, 1.2)  # so that replicas, and models, are not all asked in the same moment
+_JITTER = (0.8, 1.2)  # so that replicas do not probe their models in the same moment
 _PATIENCE = 10.0
 _SHOWN = 5  # names of models in a message
 _SHOWN_NAME = 80  # characters
@@ -36,7 +36,7 @@ class Verdict:
     detail: str = ""
 
 
-NOT_PROBED = Verdict("Unknown", "NotAsked", "the model has not been asked yet")
+NOT_PROBED = Verdict("Unknown", "NotProbed", "the model has not been probed yet")
 
 
 class Probes:
@@ -99,7 +99,7 @@ async def read_verdict(client: ModelClient, name: str) -> Verdict:
         return Verdict("False", "Unauthorized", "the server does not accept the key")
     except ModelRefused as error:
         return Verdict(
-            "Unknown", "NoModelList", f"the server answers {error.status} when asked for its models"
+            "Unknown", "NoModelList", f"the server answers {error.status} to a request for its models"
         )
     except ModelError as error:
         if error.status is not None:
@@ -169,7 +169,7 @@ def _to_conditions(entry: AgentEntry, verdict: Verdict) -> Sequence[Condition]:
     trouble = entry.trouble
     if trouble is not None and trouble.reason == INVALID:
         accepted = Condition(ACCEPTED, "False", trouble.reason, trouble.message)
-        answers = Condition(MODEL_ANSWERS, "Unknown", "NotAsked", "the Agent has mistakes; mend them first")
+        answers = Condition(MODEL_ANSWERS, "Unknown", "NotProbed", "the Agent has mistakes; mend them first")
         return accepted, answers, _ready_condition(accepted, answers)
     accepted = Condition(ACCEPTED, "True", "Accepted")
     if trouble is not None:

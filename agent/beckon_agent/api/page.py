@@ -24,7 +24,7 @@ from beckon_agent.api.http.errors import refuse_request
 FOLDER = Path(__file__).parent.parent / "page"
 
 _PLACE = "@page@"
-"""What stands in `index.html` for the address of the folder."""
+"""The placeholder in `index.html` for the address of the folder."""
 
 _PRELOADS = "<!-- preloads -->"
 _SERVED = ("app", "early", "styles", "vendor")

@@ -82,7 +82,7 @@ Mask = tuple[int, ...]
 
 def may_use(access: Access, who: Principal, *, deny_by_default: bool = False) -> bool:
     """Return True if a principal may use an agent."""
-    if who.kind == "nobody":
+    if who.kind == "unauthenticated":
         return False
     if access.callers is None:
         return not deny_by_default
@@ -96,7 +96,7 @@ def mask_of(access: Access, who: Principal) -> Mask | None:
     return tuple(
         number
         for number, rule in enumerate(access.tool_rules)
-        if who.kind != "nobody" and rule.callers.include(who.id, who.groups)
+        if who.kind != "unauthenticated" and rule.callers.include(who.id, who.groups)
     )
 
 
@@ -154,7 +154,7 @@ class PermittedAgents:
         if isinstance(found, AgentHandle):
             return self._permit_agent(found)
         # The rules of an agent that is not served may be unreadable: callers without access do not see it.
-        return None if current_principal().kind == "nobody" else found
+        return None if current_principal().kind == "unauthenticated" else found
 
     def hosted(self) -> Sequence[AgentHandle]:
         """Return the agents open to the principal, the default one first."""

@@ -68,7 +68,7 @@ class Quotas:
         """Count a manual call as a request. Raises `LimitReached`, also if no tokens are left."""
         for per, seconds, limit in _list_quotas(agent, "tokens"):
             key = _counter_key(agent, user, "tokens", (per, seconds))
-            # Nothing is taken: whether one more would fit is asked of one less.
+            # Nothing is taken: one more fits where the count is at most the limit less one.
             taken = await self._counters.take_amount(key, 0, limit=limit - 1, window=seconds)
             self._check_limit(agent, taken, "tokens", (per, seconds, limit))
         await self._take_amount(agent, user, "requests", 1)

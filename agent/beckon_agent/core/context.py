@@ -21,7 +21,7 @@ def set_request_id(value: str) -> None:
     _current_request_id.set(value)
 
 
-Kind = Literal["key", "oidc", "event", "anonymous", "nobody"]
+Kind = Literal["key", "oidc", "event", "anonymous", "unauthenticated"]
 
 
 class NoPrincipal(RuntimeError):
@@ -34,7 +34,7 @@ class Principal:
 
     `id` is `key:` and the name of an API key, or `oidc:` and the subject of a token, so that neither can pass
     for the other; empty for anonymous callers. The kind `event` is any sender of an event through a Broker,
-    and `nobody` a caller without access.
+    and `unauthenticated` a caller without access.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Principal:
 
 
 ANONYMOUS = Principal("", frozenset(), "anonymous")
-UNAUTHENTICATED = Principal("", frozenset(), "nobody")
+UNAUTHENTICATED = Principal("", frozenset(), "unauthenticated")
 EVENTS = Principal("event:broker", frozenset({"beckon:events"}), "event")
 """Brokers deliver events with no word of who sent them; rules name them by this group."""
 

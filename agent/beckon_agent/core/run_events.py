@@ -200,7 +200,7 @@ class TurnNoted(RunEvent):
 class AnswerDropped(RunEvent):
     """The text since the last `TurnNoted` is void.
 
-    It is left from a process that died in the middle of an answer. The model is asked again.
+    It is left from a process that died in the middle of an answer. The request to the model is repeated.
     """
 
 

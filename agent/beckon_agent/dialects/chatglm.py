@@ -62,7 +62,7 @@ def _chatglm3_instructions(tools: Sequence[Declaration]) -> str:
         to_json([describe_tool(tool) for tool in tools]),
         "To use a tool, write its name on a line of its own and then, with its parameters:",
         "```python\ntool_call(parameter='value')\n```",
-        f"Put {ASSISTANT} before the name where a text stands in front. Results follow {OBSERVATION}.",
+        f"Put {ASSISTANT} before the name where a text comes before it. Results follow {OBSERVATION}.",
     )
 
 

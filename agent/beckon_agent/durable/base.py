@@ -27,7 +27,7 @@ class Ask:
 
 
 Announce = Callable[[StoredRun, AgentHandle, Sequence[RunEvent]], Awaitable[None]]
-"""Tells the outside of the end of a run that had to wait, before it is stored: maybe more than once."""
+"""Announces the end of a run that had to wait, before it is stored: maybe more than once."""
 
 
 class Engine(Protocol):

@@ -184,7 +184,7 @@ class RunEngine:
             self._look_now.clear()
 
     async def _run_beat(self) -> None:
-        known = set(self._tasks)  # what begins while the store is asked is held without being in its answer
+        known = set(self._tasks)  # a run that begins during the request is held without being in its answer
         if known:
             # Only these: a run that the store could not begin has no worker, even if we hold it.
             held = await self._store.runs.renew_leases(self._holder, seconds=self._pace.hold, only=known)

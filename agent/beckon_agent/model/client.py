@@ -112,7 +112,7 @@ def required_parameters(tools: Sequence[Declaration]) -> dict[str, list[str]]:
 
 def _tool_fields(request: ModelRequest, profile: Profile) -> Body:
     choice = request.extra.get("tool_choice")
-    # Told to choose none, some models leak the markup of calls (DeepSeek R1): they must not see any.
+    # With tool_choice none, some models leak the markup of calls (DeepSeek R1): they get no tools at all.
     if not request.tools or choice == "none":
         return {"tool_choice": None, "parallel_tool_calls": None}
     if not is_forced(choice) or profile.forced_choice:

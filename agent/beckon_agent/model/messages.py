@@ -30,7 +30,7 @@ NO_RESULT = json_values.to_json(
         "The run was interrupted before a result was recorded; the call may have had its effect.",
     )
 )
-"""What stands in for the result of a call that has none."""
+"""The text in place of the result of a call that has none."""
 
 
 def call_ids(messages: Iterable[Message]) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """The agent loop of one run.
 
-The model is asked, its tool calls are made, and their results go back to it, until it answers.
+The model gets a request, its tool calls are made, and their results go back to it, until it answers.
 """
 
 import asyncio
@@ -343,7 +343,7 @@ class Run:
         self._added.append(message)
 
     def _limit_at(self, step: int) -> Ending | None:
-        """Return the limit reached after a step, if any. The model is not asked again after that step."""
+        """Return the limit reached after a step, if any. The model gets no request after that step."""
         tokens = self._options.chain.token_limit(self._agent.limits.tokens)
         own = self._usage.total_tokens if self._usage is not None else 0
         if tokens is not None and own + self._elsewhere >= tokens:

@@ -49,7 +49,7 @@ class RunProgress:
     """The fingerprint of the last answer that has one."""
 
     answered: Ending | None = None
-    """How the run ends, where its last turn asked for no calls."""
+    """How the run ends, where its last turn has no calls."""
 
     sent: Sequence[str] = ()
     """The names of the agent's tools that the last turn was sent."""

@@ -14,7 +14,7 @@ from beckon_contract.yamltext import NotReadable, check_depth
 
 MAX_STORED = 262_144  # bytes of data; of more the attributes are kept, and the result of the call
 
-TOKEN = "(token)"  # noqa: S105  # stands where one was
+TOKEN = "(token)"  # noqa: S105  # written in place of a token
 _AS_IT_IS = frozenset(("id", "source", "type", "data", "data_base64"))
 
 Document = Mapping[str, Any]

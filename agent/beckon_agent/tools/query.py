@@ -12,7 +12,7 @@ from beckon_agent.tools.bm25 import Index, terms_of_text
 from beckon_contract.names import sanitise
 from beckon_contract.resources.tools import Tool
 
-_MOST_CHARACTERS: Final = 4_000  # of a text's beginning, and of its end: a question stands at either
+_MOST_CHARACTERS: Final = 4_000  # of a text's beginning, and of its end: a question is at either
 _REPEATED: Final = 0.5
 """BM25's third parameter: a word that is said again and again counts at most this much more than once."""
 
@@ -167,7 +167,7 @@ FIND_TOOLS: Final = Tool(
     idempotent=True,
     read_only=True,
 )
-"""It stands for no EventType: the agent answers it itself."""
+"""It belongs to no EventType: the agent answers it itself."""
 
 
 @dataclass(frozen=True, slots=True)

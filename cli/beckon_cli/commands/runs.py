@@ -157,7 +157,7 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 def replay(run: str, /, *, live_tools: bool = False, yes: bool = False, json: bool = False) -> None:
     """Play a stored run again, with the model's answers and the results of its calls as recorded.
 
-    The model is never asked. Exits with 0 where everything is the same byte for byte, 1 where something
+    The model gets no request. Exits with 0 where everything is the same byte for byte, 1 where something
     differs, and 2 where there is no replay: no such run, or one that has not ended.
 
     Parameters

@@ -65,7 +65,7 @@ def is_installed() -> bool:
 def require_model(*, yes: bool) -> None:
     """Install the model if it is missing, with the user's consent.
 
-    On a terminal the user is asked; elsewhere `yes` has to be given. Raises `CommandError` without consent,
+    On a terminal a prompt follows; elsewhere `yes` has to be given. Raises `CommandError` without consent,
     and if the packages cannot be installed.
     """
     if is_installed():

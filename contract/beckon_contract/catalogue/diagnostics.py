@@ -141,7 +141,7 @@ class NearMisses:
             if trigger.namespace != namespace and trigger.filter(attributes):
                 text = (
                     f"Trigger {trigger.name!r} in namespace {trigger.namespace!r} asks for it, "
-                    "but a Trigger hears only Brokers of its own namespace"
+                    "but a Trigger gets events of Brokers in its own namespace only"
                 )
                 yield Miss("OtherNamespace", text)
 

@@ -57,7 +57,7 @@ class AddressBook:
             return base
         if not _is_relative(destination.uri):
             raise Unaddressable(
-                f"uri {destination.uri!r} stands beside a ref; "
+                f"uri {destination.uri!r} is given beside a ref; "
                 "write a path relative to the ref, or leave one of the two out"
             )
         return urljoin(base, destination.uri)

@@ -181,7 +181,7 @@ def _from_attributes(spec: Fields) -> dict[str, str | None]:
         if not name:
             attribute.problem("name", "missing; write the name of a CloudEvents attribute")
         elif name in values:
-            attribute.problem("name", f"{name!r} stands in the list twice")
+            attribute.problem("name", f"{name!r} is in the list twice")
         else:
             values[name] = _plain(attribute, name, value)
     if not values.get("type") and not spec.report.problems:

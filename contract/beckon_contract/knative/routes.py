@@ -197,7 +197,7 @@ def _not_ready(resource: Resource, *, controlled: bool) -> str:
     return ready.words or "not ready"
 
 
-FIELD = "ways"
+FIELD = "routes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ def route_document(found: CallRoute) -> dict[str, Any]:
 
 
 def read_routes(status: Mapping[str, Any]) -> list[CallRoute]:
-    """Return the ways in the status of a Tool. There are none if an older operator wrote it."""
+    """Return the routes in the status of a Tool. There are none if an older operator wrote it."""
     written = status.get(FIELD)
     return list(_read(written)) if isinstance(written, list) else []
 

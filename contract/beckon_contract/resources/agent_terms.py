@@ -113,7 +113,7 @@ class Terms:
 
 
 NO_TERMS = Terms()
-"""Whoever is let in may use the agent as it is."""
+"""Every caller with access may use the agent as it is."""
 
 
 def read_terms(spec: Fields) -> Terms:

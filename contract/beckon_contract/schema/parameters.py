@@ -99,7 +99,7 @@ def _refuse_declaration(document: Schema) -> None:
         return
     for member in ("parameters", "inputSchema", "input_schema", "function"):
         if isinstance(document.get(member), dict):
-            raise refuse("MisplacedParameters", (member,), f"write only what stands under {member!r}")
+            raise refuse("MisplacedParameters", (member,), f"write only the value of {member!r}")
 
 
 def _refuse_misplaced(document: Schema) -> None:

@@ -49,7 +49,7 @@ class References:
             raise refuse(
                 "RemoteReference",
                 (*path, "$ref"),
-                f"{ref!r} lies outside this document; copy what it names under `$defs`, write #/$defs/NAME",
+                f"{ref!r} is outside this document; copy what it names under `$defs`, write #/$defs/NAME",
             )
         fragment = unquote(target.fragment)
         if fragment and not fragment.startswith("/"):

@@ -170,7 +170,7 @@ async def test_an_agent_with_mistakes_takes_no_requests_and_says_where_they_are(
 ) -> None:
     await cluster.server.put("agents", agent("helper", limits={"steps": 0}, sytemPrompt="typo"))
     status = await cluster.status(
-        "helper", Accepted="InvalidSpec", ModelAnswers="NotAsked", Ready="InvalidSpec"
+        "helper", Accepted="InvalidSpec", ModelAnswers="NotProbed", Ready="InvalidSpec"
     )
     code = await cluster.error("helper")
     tools = await cluster.http.get("/tools", params={"agent": "helper"})

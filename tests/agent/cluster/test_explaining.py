@@ -142,7 +142,7 @@ WAY = {
 
 def test_the_way_leads_to_the_service_that_the_operator_has_seen_behind_the_trigger() -> None:
     written = tool(DECLARED, ("Routed", "True", "Routed", ""), REPLIES)
-    written["status"]["ways"] = [WAY]
+    written["status"]["routes"] = [WAY]
 
     found = explain_tool(from_object(written))
 
@@ -158,7 +158,7 @@ def test_the_way_leads_to_the_service_that_the_operator_has_seen_behind_the_trig
 
 def test_a_service_that_takes_no_calls_is_named_where_a_call_stops() -> None:
     written = tool(DECLARED, ("Routed", "False", "ServiceNotReady", "because"), REPLIES, triggers=[])
-    written["status"]["ways"] = [WAY]
+    written["status"]["routes"] = [WAY]
 
     found = explain_tool(from_object(written))
 
@@ -176,7 +176,7 @@ def test_a_service_that_takes_no_calls_is_named_where_a_call_stops() -> None:
 )
 def test_how_a_trigger_delivers_is_told_as_far_as_it_is_known(delivers: dict[str, Any], note: str) -> None:
     written = tool(DECLARED, ("Routed", "True", "Routed", ""), REPLIES)
-    written["status"]["ways"] = [{"trigger": "to-add", **delivers}]
+    written["status"]["routes"] = [{"trigger": "to-add", **delivers}]
 
     assert explain_tool(from_object(written)).route[2].note == note
 

@@ -218,7 +218,7 @@ def test_a_tool_tells_where_its_trigger_leads_and_how_it_delivers(namespace: Kub
     asking = trigger(subscriber={"ref": reference, "uri": "/calls"})
     apply(namespace, broker(), plain, asking, replies(), event_type())
     tool = becomes_all(namespace, {"Ready": "Ready"})
-    assert tool["status"]["ways"] == [
+    assert tool["status"]["routes"] == [
         {
             "trigger": "weather",
             "filter": "type = get.weather",

@@ -40,8 +40,8 @@ _MINE = "WHERE key = $1 AND owner = $2 AND data IS NULL"
 _RENEW = f"UPDATE beckon_tool_calls SET expires = now() + make_interval(secs => $3) {_MINE} RETURNING true"  # noqa: S608 - of constants
 _KEEP = f"UPDATE beckon_tool_calls SET data = $3, expires = now() + make_interval(secs => $4) {_MINE}"  # noqa: S608 - of constants
 _RELEASE = f"DELETE FROM beckon_tool_calls {_MINE}"  # noqa: S608 - of constants
-# A number is a row without an outcome, which stands where the owner of a call does: replicas of an older
-# version share the table, and whoever made it for us may have allowed no other.
+# A number is a row without an outcome, in the column of a call's owner: replicas of an older
+# version share the table, and its administrator may have allowed no other table.
 _COUNT = """
 INSERT INTO beckon_tool_calls AS known (key, owner, expires)
 VALUES ($1, '1', now() + make_interval(secs => $2))

@@ -1,7 +1,7 @@
 """The tools that ship, each in a module of its own with a `build` function that takes the settings.
 
 `SHIPPED` maps the name of each tool's Knative Service to where it is built; nothing is imported
-until a tool is asked for, so that each process loads what it serves and no more.
+until a tool is called, so that each process loads what it serves and no more.
 """
 
 from collections.abc import Mapping

@@ -72,7 +72,7 @@ def _factorial(value: Decimal) -> Decimal:
 def _round(value: Decimal, digits: Decimal = Decimal(0)) -> Decimal:
     if digits != digits.to_integral_value() or abs(digits) > 50:
         raise CannotCalculate("round takes a whole number of digits from -50 to 50")
-    with localcontext():  # a rounding that was asked for does not make the result inexact
+    with localcontext():  # a requested rounding does not make the result inexact
         return value.quantize(Decimal(1).scaleb(-int(digits)), rounding=ROUND_HALF_UP)
 
 

@@ -57,7 +57,7 @@ class Place(BaseModel):
 
 
 def choose_place(location: str, places: Sequence[Place]) -> Place:
-    """Return the first place that lies in every region that the location names; raise `ToolError`."""
+    """Return the first place in every region that the location names; raise `ToolError`."""
     name, *regions = [part.strip() for part in location.split(",")]
     if not places:
         raise ToolError(

@@ -265,7 +265,7 @@ _PLAIN = ResponseFormat(type="text")
 class Extension(BaseModel):
     """Beckon's own part of a request; other clients leave it out."""
 
-    events: bool = Field(False, description="Tell of tool calls in the answer, in its field `beckon`.")
+    events: bool = Field(False, description="Describe tool calls in the answer, in its field `beckon`.")
 
 
 class ChatRequest(SharedFields):

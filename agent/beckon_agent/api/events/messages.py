@@ -29,7 +29,7 @@ QUESTION = "question"
 NOTHING = "NO_REPLY"
 
 _SHOWN_ATTRIBUTES = ("type", "source", "subject", "time")
-_UNAWAITED = f"Nobody waits for an answer. If there is nothing to tell, answer with exactly {NOTHING}."
+_UNAWAITED = f"No client waits for an answer. If there is nothing to report, answer with exactly {NOTHING}."
 
 
 def message_of(event: CloudEvent, *, awaited: bool) -> Message:

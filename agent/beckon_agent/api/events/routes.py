@@ -131,7 +131,7 @@ class _EventRuns:
         run = await self.engine.get(taken.run_id)
         if run is None:
             if taken.seconds_left <= 0:
-                return _failure_response(taken, "the event had expired when it came; the agent was not asked")
+                return _failure_response(taken, "the event had expired when it came; no run was started")
             await self._start_run(taken)
         # A run that has ended is reported at any time: it only has to be read.
         patience = None if run is not None and run.status in FINAL else _seconds_to_wait(taken, preferred)

@@ -30,7 +30,7 @@ from beckon_contract.jsontext import dumps
 logger = logging.getLogger(__name__)
 
 SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Tells a client of progress: how much is done, of how much if that is known, and a sentence."""
+"""Reports progress to a client: how much is done, of how much if that is known, and a sentence."""
 
 _LEAST = 1e-6
 

@@ -221,7 +221,7 @@ def make_router(store: Store, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
 
 
 def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
-    unreadable = problem_responses(_400="A value is not one of those that may be asked for.")
+    unreadable = problem_responses(_400="A value is not one of those allowed.")
 
     @routes.get("/runs", **describe_operation("listRuns", _LIST, unreadable, _ERRORS))
     async def list_runs(

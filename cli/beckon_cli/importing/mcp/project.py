@@ -23,7 +23,7 @@ from beckon_cli.importing.mcp.service import Bridge, Running, knative_service, p
 from beckon_tools.shipped import DEFAULT_IMAGE
 
 SERVER = "/srv/server"
-"""Where the server lies in the image."""
+"""The path of the server in the image."""
 
 _NPX_FLAGS = frozenset({"-y", "--yes", "-q", "--quiet", "--no", "--no-install", "--prefer-offline", "--"})
 _UV_FLAGS = frozenset({"-q", "--quiet", "--isolated", "--offline", "--refresh", "-n", "--no-cache"})

@@ -67,7 +67,7 @@ MANIFESTS = "/srv/mcp"
 """Where the image has the EventTypes of its server."""
 
 _ONE = (
-    "The bridge to the MCP server, which it runs: the command stands here and in the image, and in no "
+    "The bridge to the MCP server, which it runs: the command is here and in the image, and in no "
     "EventType. One replica, always: what a server remembers, it remembers in its process. Where it "
     "remembers nothing, more may run, and none while there are no calls."
 )

@@ -35,7 +35,7 @@ _SECONDS = 60.0
 
 
 class NoServer(NoSource):
-    """The server cannot be asked; the message is one line with the cause."""
+    """The server cannot be reached; the message is one line with the cause."""
 
 
 class NoPlace(NoSource):

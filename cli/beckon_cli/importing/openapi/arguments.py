@@ -80,7 +80,7 @@ def flatten_operation(
         flatten_body(flat, media, node, expansion.expand(node, Stack())[0])
     flat.notes += bundle.repaired
     if bundle.cut:
-        flat.notes.append(f"what lies deeper than {max_depth} levels in the body is not described")
+        flat.notes.append(f"levels of the body below the first {max_depth} are not described")
     return flat, _arguments_schema(flat, schema.get("$defs", {}))
 
 

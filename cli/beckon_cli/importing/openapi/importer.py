@@ -59,7 +59,7 @@ MAX_PARAMETERS = 20 * 1024  # bytes of JSON, some 5,000 tokens: more than one to
 _DEPTHS = (12, 8, 6, 5, 4, 3, 2, 1)
 _IDEMPOTENT = frozenset({"get", "head", "put", "delete"})
 _READ_ONLY = frozenset({"get", "head"})
-_UNUSABLE = {"options": "tells what a server can do", "trace": "sends a request back, for debugging"}
+_UNUSABLE = {"options": "describes what a server can do", "trace": "sends a request back, for debugging"}
 
 
 @dataclass(frozen=True, slots=True)

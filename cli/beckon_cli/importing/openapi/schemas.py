@@ -225,7 +225,7 @@ class Bundle:
 
         They are noted in `repaired`. Repeated values of `enum` are removed as well.
         """
-        if isinstance(schema.get("enum"), list):  # providers refuse a value that stands there twice
+        if isinstance(schema.get("enum"), list):  # providers refuse a value that is there twice
             values = schema["enum"]
             schema["enum"] = [value for at, value in enumerate(values) if not _is_among(value, values[:at])]
         for keyword in ("pattern", "type", "enum", "required", "multipleOf"):
