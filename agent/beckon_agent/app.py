@@ -8,7 +8,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -42,6 +42,7 @@ from beckon_agent.api.http.openapi import describe_app
 from beckon_agent.api.http.streaming import ClientGone, StreamPace
 from beckon_agent.api.late_replies import LateReplies, LateReplySink
 from beckon_agent.api.mcp.server import McpSettings, mount_mcp
+from beckon_agent.api.mcp.task_documents import TaskRuns
 from beckon_agent.api.operations import StoreHealth
 from beckon_agent.api.responses import routes as responses
 from beckon_agent.api.runs import routes as runs
@@ -109,7 +110,7 @@ def build_app(
         app.include_router(routes)
     for routes in () if storage is None else _stored_routes(service, pace or StreamPace(), storage):
         app.include_router(routes)
-    mcp = mcp or McpSettings(max_request_bytes=max_request_bytes)
+    mcp = replace(mcp or McpSettings(max_request_bytes=max_request_bytes), tasks=_task_runs(storage))
     face = mount_mcp(app, service, mcp)
     app.router.routes.extend(page.make_routes())
     app.add_middleware(HeadRequests, routes=app.router.routes)
@@ -142,6 +143,12 @@ def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> I
     late = LateReplies(store, service.registry, engine.look_for_runs)
     count, attribute = service.metrics.late_reply, rules.reply_attribute
     yield late_replies.make_router(LateReplySink(late, storage.reply_keys, count, attribute))
+
+
+def _task_runs(storage: RunStorage | None) -> TaskRuns | None:
+    if storage is None:
+        return None
+    return TaskRuns(storage.engine, storage.store, storage.engine.keep_seconds)
 
 
 def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:

@@ -11,7 +11,7 @@ from beckon_agent.auth.quotas import Quotas, meter_model
 from beckon_agent.core.context import current_principal
 from beckon_agent.core.model_types import Message, ToolCall
 from beckon_agent.core.run_events import CallFinished, RunEvent
-from beckon_agent.core.run_types import Model, Options
+from beckon_agent.core.run_types import REQUESTED_CALL_SECONDS, Model, Options
 from beckon_agent.run.loop import Run
 from beckon_agent.run.tool_offer import SelectableTools
 from beckon_agent.telemetry.metrics import Metrics
@@ -20,8 +20,6 @@ from beckon_agent.tool_calls.caller import ToolCaller
 from beckon_agent.tool_calls.checkpoint import RunContext
 from beckon_agent.tool_calls.validation import prepare_calls
 from beckon_runtime.logs import about_from_here
-
-_CALL_SECONDS = 86_400.0  # a call by hand has no run to end it; its tool's own time is shorter
 
 
 class NoRoom(Exception):
@@ -96,7 +94,7 @@ class Service:
                 prepare_calls([tool_call], hosted.catalogue.current.tools)[0],
                 event_id=f"by-hand.{secrets.token_hex(8)}",
                 agent=hosted.agent,
-                remaining=_CALL_SECONDS,
+                remaining=REQUESTED_CALL_SECONDS,
             )
             self.metrics.count_call(finished, hosted.name)
             return finished

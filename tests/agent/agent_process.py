@@ -50,8 +50,8 @@ async def run_to_end(**settings: str) -> subprocess.CompletedProcess[str]:
 
 @asynccontextmanager
 async def serving(folder: Path, *script: Script, **settings: str) -> AsyncIterator[AgentProcess]:
-    """Run an agent on a free port."""
-    port = port_range()
+    """Run an agent on the port of its settings, or on a free one."""
+    port = int(settings.pop("BECKON_PORT", "0")) or port_range()
     async with scripted_model(*script) as model:
         process = await start(
             BECKON_PORT=str(port),

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from beckon_agent.core.model_types import Message, Usage
+from beckon_agent.core.model_types import Message, ToolCall, Usage
 from beckon_agent.core.run_events import StreamItem
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, EventError
 from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, USED
@@ -149,6 +149,10 @@ class Limits:
     repeated_calls: int = 5
 
 
+REQUESTED_CALL_SECONDS = 86_400.0
+"""The time limit of a call requested by a client: no run ends it, and its tool's own time is shorter."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientTool:
     """A function brought and run by the client. The agent hands calls of it back."""
@@ -165,7 +169,8 @@ class Options:
     `instructions` come after the agent's prompt for this run alone. `first_choice` is the `tool_choice` of
     the run's first answer: with it in every request, the run would never end. `allowed_tools` are the only
     ones that may be called, `max_tool_calls` is the number of calls allowed. `chain` is the run's depth and
-    budget among agents calling each other.
+    budget among agents calling each other. A run with a `requested_call` makes this one call and ends: its
+    model is not used.
     """
 
     use_tools: bool = True
@@ -179,6 +184,7 @@ class Options:
     max_tool_calls: int | None = None
     chain: CallBudget = ROOT
     client_tools: tuple[ClientTool, ...] = ()
+    requested_call: ToolCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class RunEngine:
         Ended runs are kept for `keep_seconds`; `None` is for ever.
         """
         self._announce = announce
+        self.keep_seconds = keep_seconds
         self._store = store
         self._service = service
         self._holder = holder

@@ -27,7 +27,13 @@ from beckon_agent.core.run_events import (
     RunSuspended,
     TextDelta,
 )
-from beckon_agent.core.run_types import Agent, Model, Options, propagate_attributes
+from beckon_agent.core.run_types import (
+    REQUESTED_CALL_SECONDS,
+    Agent,
+    Model,
+    Options,
+    propagate_attributes,
+)
 from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
 from beckon_agent.run.turn import (
     assistant_message,
@@ -45,7 +51,7 @@ from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
 from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import unknown_outcome
 from beckon_agent.tool_calls.recorded_events import recording_events
-from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval
+from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval, prepare_calls
 from beckon_contract.cloudevents.events import AttributeValue
 from beckon_contract.failures import Reason, failure
 from beckon_contract.jsontext import dumps
@@ -84,8 +90,10 @@ class Run:
         self._model = model
         self._caller = caller
         self._options = options = with_output_format(options, agent)
+        self._tools = tools
         self._offers = ToolOffers(tools, agent, options, progress.sent)
-        self._deadline = time.monotonic() + agent.limits.seconds - progress.seconds
+        seconds = REQUESTED_CALL_SECONDS if options.requested_call else agent.limits.seconds
+        self._deadline = time.monotonic() + seconds - progress.seconds
         self._messages: list[Message] = []
         self._added = list(progress.messages)
         self._usage = progress.usage
@@ -126,9 +134,22 @@ class Run:
         for step in itertools.count(progress.step):
             if self._over or self._suspended:
                 return
-            async with aclosing(self._run_step(step)) as happened:
+            requested = self._options.requested_call
+            events = self._run_step(step) if requested is None else self._run_requested_call(requested)
+            async with aclosing(events) as happened:
                 async for news in happened:
                     yield news
+
+    async def _run_requested_call(self, requested: ToolCall) -> AsyncGenerator[RunEvent]:
+        """Make the one call of a run without a model; it is stored as the call of a first turn."""
+        prepared = prepare_calls([requested], self._tools.catalogue.current.tools)[0]
+        call = ToolCallState(f"{self._context.run_id}.0.0", prepared)
+        await self._context.journal.record_turn(0, Turn(calls=(requested,)), [call])
+        self._add_message(assistant_message(Turn(), [prepared]))
+        self._over = True
+        async with aclosing(self._call_all([call])) as finished:
+            async for event in finished:
+                yield event
 
     def _end_with(self, progress: RunProgress) -> None:
         """End the run if its recorded progress is already complete.
@@ -136,7 +157,9 @@ class Run:
         In that case an earlier process stopped before it recorded the end.
         """
         limit = self._limit_at(progress.step - 1) if progress.step else None
-        if not self._over and (progress.answered or limit):
+        if self._options.requested_call is not None and progress.step:
+            self._over = True
+        elif not self._over and (progress.answered or limit):
             self._over, self._ending = True, progress.answered or limit or "stop"
 
     async def _run_step(self, step: int) -> AsyncGenerator[RunEvent]:

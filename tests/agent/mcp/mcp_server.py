@@ -77,7 +77,8 @@ def enveloped(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def routing(method: str, params: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers that repeat what a gateway may want to know."""
-    name = {"mcp-name": params["name"]} if "name" in params else {}
+    named = params.get("name") or params.get("taskId")
+    name = {"mcp-name": named} if named else {}
     return {"accept": ACCEPT, "mcp-protocol-version": MODERN, "mcp-method": method, **name}
 
 

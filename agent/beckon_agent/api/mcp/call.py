@@ -22,7 +22,7 @@ from beckon_agent.core.context import request_id
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
-from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
+from beckon_agent.tool_calls.outcome import failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 from beckon_contract.failures import Reason
 from beckon_contract.jsontext import dumps
@@ -163,6 +163,10 @@ class RequestedCall:
     send_progress: SendProgress | None
 
 
+REFUSALS = (NoRoom, StoreUnavailable, LimitReached)
+"""The errors of a call that is not made."""
+
+
 class McpCalls:
     """Makes calls; `report_every` is in seconds."""
 
@@ -178,14 +182,8 @@ class McpCalls:
             try:
                 async with self._report_progress(wanted):
                     return await self._service.call_tool(wanted.hosted, wanted.name, wanted.arguments)
-            except (NoRoom, StoreUnavailable) as error:
-                return _to_refusal(
-                    wanted, failed_outcome(Reason.UNDELIVERABLE, f"the tool was not called: {error}")
-                )
-            except LimitReached as error:
-                return _to_refusal(
-                    wanted, failed_outcome(Reason.DENIED, str(error), retry_after=error.retry_after)
-                )
+            except REFUSALS as error:
+                return to_refusal(wanted, error)
         raise MCPError(REQUEST_CANCELLED, "the call was cancelled; the tool may have had its effect")
 
     async def cancel_call(self, key: Key) -> None:
@@ -216,5 +214,11 @@ class McpCalls:
         return ProgressSender(wanted.name, wanted.send_progress, self._report_every).send_progress()
 
 
-def _to_refusal(wanted: RequestedCall, outcome: CallOutcome) -> CallFinished:
+def to_refusal(wanted: RequestedCall, error: NoRoom | StoreUnavailable | LimitReached) -> CallFinished:
+    """Return the outcome of a call that was not made."""
+    outcome = (
+        failed_outcome(Reason.DENIED, str(error), retry_after=error.retry_after)
+        if isinstance(error, LimitReached)
+        else failed_outcome(Reason.UNDELIVERABLE, f"the tool was not called: {error}")
+    )
     return CallFinished("", wanted.name, outcome.result, outcome.failed, 0)

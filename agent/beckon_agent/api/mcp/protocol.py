@@ -1,6 +1,6 @@
 """The MCP server in terms of the SDK, and pages of `tools/list`.
 
-The pages are in the order of the tools' names. Only this module and `call` import the SDK.
+The pages are in the order of the tools' names. Only this module, `call` and `tasks` import the SDK.
 """
 
 import asyncio
@@ -22,10 +22,22 @@ from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from beckon_agent.api.http.errors import STORE_UNAVAILABLE
 from beckon_agent.api.mcp import notifications
-from beckon_agent.api.mcp.call import McpCalls, RequestedCall, SendProgress, to_call_result
+from beckon_agent.api.mcp.call import (
+    REFUSALS,
+    McpCalls,
+    RequestedCall,
+    SendProgress,
+    to_call_result,
+    to_refusal,
+)
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
+from beckon_agent.api.mcp.task_documents import TaskRuns
+from beckon_agent.api.mcp.tasks import TaskMethods
 from beckon_agent.core.context import request_id
+from beckon_agent.core.run_events import CallFinished
+from beckon_agent.store.base import StoreUnavailable
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
 from beckon_runtime.logs import point_to_log
@@ -87,7 +99,7 @@ _FRESH = CacheHint(
 class Protocol(Server[Any]):
     """Answers client requests for the agent in `request_info.current`."""
 
-    def __init__(self, calling: McpCalls, changes: Changes) -> None:
+    def __init__(self, calling: McpCalls, changes: Changes, tasks: TaskRuns | None = None) -> None:
         super().__init__(
             "beckon",
             version=version("beckon-agent"),
@@ -97,6 +109,9 @@ class Protocol(Server[Any]):
         )
         self._calling = calling
         self._changes = changes
+        self._tasks = None if tasks is None else TaskMethods(tasks)
+        if self._tasks is not None:
+            self._tasks.add_to(self)
         self.middleware.append(_guard_handler)
         self.add_request_handler("tools/list", types.PaginatedRequestParams, self._list_tools)
         self.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)
@@ -131,10 +146,24 @@ class Protocol(Server[Any]):
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         arguments = json.dumps(params.arguments or {})
         wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
-        finished = await self._calling.make_call(wanted, (now.session, context.request_id))
+        finished = await self._create_task(context, wanted)
+        if isinstance(finished, dict):
+            return finished
+        finished = finished or await self._calling.make_call(wanted, (now.session, context.request_id))
         if finished.failed and (message := _unknown_tool(finished.result)):
             raise MCPError(types.INVALID_PARAMS, message)
         return to_call_result(finished, any_json=context.protocol_version in MODERN_PROTOCOL_VERSIONS)
+
+    async def _create_task(
+        self, context: Context, wanted: RequestedCall
+    ) -> dict[str, object] | CallFinished | None:
+        """Return a new task, or the reason for none; `None` for a call that ends with its request."""
+        if self._tasks is None:
+            return None
+        try:
+            return await self._tasks.create_task(context, wanted)
+        except REFUSALS as error:
+            return to_refusal(wanted, error)
 
     async def _cancel_call(self, _: Context, params: types.CancelledNotificationParams) -> None:
         await self._calling.cancel_call((notifications.current.get().session, params.request_id))
@@ -218,6 +247,9 @@ async def _guard_handler(ctx: Context, call_next: CallNext) -> HandlerResult:
         return await call_next(ctx)
     except (MCPError, ValidationError):
         raise
+    except StoreUnavailable as error:
+        logger.warning("request %s: the store does not answer: %s", request_id(), error)
+        raise MCPError(types.INTERNAL_ERROR, STORE_UNAVAILABLE) from error
     except Exception as error:
         logger.exception("request %s: %s failed", request_id(), ctx.method)
         message = f"an unexpected error; {point_to_log('agent', request_id())}"

@@ -26,6 +26,7 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.notifications import TOO_MANY, Cancellations, Changes, TooManyListeners
+from beckon_agent.api.mcp.task_documents import TaskRuns, is_slow
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.service import Service
 from beckon_runtime.origins import OriginPolicy
@@ -66,9 +67,6 @@ async def yield_frames(changes: Changes, agent: str, keep_alive: float) -> Async
         return
 
 
-_SILENCE = 30.0  # seconds; proxies cut a connection on which nothing is sent for longer
-
-
 @dataclass(frozen=True, slots=True)
 class Opening:
     """The session and answer type of a request.
@@ -90,12 +88,7 @@ def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
     method = message.get("method")
     called = _as_members(message.get("params")) if method == "tools/call" else {}
     reported = "progressToken" in _as_members(called.get("_meta"))
-    return Opening(method == "initialize", reported or _is_slow(called.get("name"), hosted))
-
-
-def _is_slow(name: object, hosted: AgentHandle) -> bool:
-    tool = hosted.catalogue.current.tools.get(name) if isinstance(name, str) else None
-    return tool is not None and (tool.timeout or hosted.agent.limits.call_timeout) > _SILENCE
+    return Opening(method == "initialize", reported or is_slow(called.get("name"), hosted))
 
 
 def _as_members(value: object) -> Mapping[str, object]:
@@ -114,7 +107,10 @@ _STATELESS = "2026"  # revisions from then on have neither sessions nor a stream
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """How the face is served; `report_every` are the seconds between two notes of progress."""
+    """How the face is served; `report_every` are the seconds between two notes of progress.
+
+    Without `tasks`, every call ends with its request.
+    """
 
     origins: OriginPolicy = field(default_factory=OriginPolicy)
     max_request_bytes: int = 4 * 1024 * 1024
@@ -122,6 +118,7 @@ class McpSettings:
     report_every: float = 5.0
     pace: StreamPace = field(default_factory=StreamPace)
     cancellations: Cancellations = field(default_factory=Cancellations)
+    tasks: TaskRuns | None = None
 
 
 class McpFace:
@@ -230,7 +227,7 @@ class McpFace:
                 calling = protocol.McpCalls(
                     self._service, self._settings.report_every, self._settings.cancellations
                 )
-                served = protocol.Protocol(calling, self._changes)
+                served = protocol.Protocol(calling, self._changes, self._settings.tasks)
                 handlers = protocol.Handlers(served, self._settings.max_request_bytes)
                 begun = asyncio.Event()
                 self._running = asyncio.create_task(handlers.run_managers(begun, self._stopping))

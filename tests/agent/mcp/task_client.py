@@ -1,0 +1,65 @@
+"""A client of MCP's tasks extension, by plain HTTP."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from tests.agent.mcp.mcp_server import enveloped, routing
+from tests.patience import eventually
+
+TASKS = "io.modelcontextprotocol/tasks"
+WITH_TASKS: Mapping[str, Any] = {"extensions": {TASKS: {}}}
+
+
+@dataclass(slots=True)
+class TaskClient:
+    """Sends requests of the revision 2026-07-28 that declare `capabilities`."""
+
+    http: httpx.AsyncClient
+    capabilities: Mapping[str, Any] = field(default_factory=lambda: WITH_TASKS)
+    path: str = "/mcp"
+
+    async def send(self, method: str, **params: Any) -> dict[str, Any]:
+        """Return the whole answer to a request."""
+        meta = {"io.modelcontextprotocol/clientCapabilities": self.capabilities}
+        body = enveloped(method, {**params, "_meta": meta})
+        answer = await self.http.post(self.path, json=body, headers=routing(method, params))
+        document: dict[str, Any] = answer.json()
+        return document
+
+    async def result(self, method: str, **params: Any) -> dict[str, Any]:
+        """Return the result of a request."""
+        answer = await self.send(method, **params)
+        assert "result" in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    async def error(self, method: str, **params: Any) -> dict[str, Any]:
+        """Return the error of a request."""
+        answer = await self.send(method, **params)
+        assert "error" in answer, answer
+        error: dict[str, Any] = answer["error"]
+        return error
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Return the result of a tool call: the tool's, or a task."""
+        return await self.result("tools/call", name=name, arguments=dict(arguments or {}), **more)
+
+    async def get(self, task: str) -> dict[str, Any]:
+        """Return a task."""
+        return await self.result("tasks/get", taskId=task)
+
+    async def until(self, task: str, status: str) -> dict[str, Any]:
+        """Return a task once it has this status."""
+        document: dict[str, Any] = {}
+
+        async def has_status() -> bool:
+            document.update(await self.get(task))
+            return bool(document["status"] == status)
+
+        await eventually(has_status)
+        return document
