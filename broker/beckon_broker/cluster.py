@@ -80,8 +80,10 @@ class FollowedObjects(Generic[Parsed]):
         if (document.get("metadata") or {}).get("deletionTimestamp"):
             self.drop(*name)
             return
-        self.entries[name] = self._read(resource, self.entries.get(name))
-        self._changed()
+        before = self.entries.get(name)
+        self.entries[name] = self._read(resource, before)
+        if before is None or _routing_of(before) != _routing_of(self.entries[name]):
+            self._changed()
 
     def drop(self, namespace: str, name: str) -> None:
         """Forget an object."""
@@ -212,6 +214,14 @@ class ClusterSource:
         named = entry.resource.spec.get("broker")
         name = entry.parsed.broker if entry.parsed else named if isinstance(named, str) else ""
         return BrokerName(entry.resource.namespace, name)
+
+
+def _routing_of(entry: _Entry[Any]) -> tuple[object, ...]:
+    """Return all by which events are routed: a condition that turns True, for one, makes no difference."""
+    resource, status = entry.resource, entry.resource.status
+    addresses = (_text(status, "subscriberUri"), _text(status, "deadLetterSinkUri"), status.get("address"))
+    identity = (resource.uid, resource.generation, resource.spec, resource.annotations)
+    return (*identity, *addresses, bool(status.get("conditions")))
 
 
 def _subscribe(

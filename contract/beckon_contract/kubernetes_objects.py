@@ -52,6 +52,11 @@ class Resource:
     generation: int = 0
     origin: str = ""
     name_is_prefix: bool = False
+    key: Key = field(init=False, repr=False, compare=False)
+    "The identity of this object, whatever version it was written in; it is needed often, so it is stored."
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", Key(self.group, self.kind, self.namespace, self.name))
 
     @property
     def group(self) -> str:
@@ -62,11 +67,6 @@ class Resource:
     def version(self) -> str:
         """The version inside the group, such as v1beta2."""
         return self.api_version.rpartition("/")[2]
-
-    @property
-    def key(self) -> Key:
-        """The identity of this object, whatever version it was written in."""
-        return Key(self.group, self.kind, self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,16 @@
 """Wanted Tools, actual Tools, and the queue of those to write."""
 
-import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
+from beckon_contract.kubernetes_objects import READY
 from beckon_operator.conditions.verdicts import UndescribedEventType, Verdict
+from beckon_operator.keyed_queue import KeyedQueue
 from beckon_operator.objects import ObjectStore
 from beckon_operator.tools import ToolSeen, ToolWanted
+
+_SETTLING_SECONDS = 1.0
 
 
 class Action(Enum):
@@ -31,14 +35,10 @@ class DesiredState:
         self._wanted: dict[str, Mapping[str, ToolWanted]] = {}
         self._undescribed: dict[str, Mapping[str, UndescribedEventType]] = {}
         self._explained: set[str] = set()
-        self._queue: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
-        self._queued: set[tuple[str, str]] = set()
+        self.queue: KeyedQueue[tuple[str, str]] = KeyedQueue()
+        self._unsettled: dict[tuple[str, str], float] = {}
         # What was written as which version: the API server may store it in other words.
         self._written: dict[str, tuple[int, bytes]] = {}
-
-    def __len__(self) -> int:
-        """Return how many Tools wait to be written."""
-        return len(self._queued)
 
     def verdicts(self) -> Iterator[Verdict]:
         """Yield every current verdict."""
@@ -70,7 +70,8 @@ class DesiredState:
         uids = {one.event_type.uid for one in skipped.values()}
         self._explained -= {one.event_type.uid for one in skipped_before.values()} - uids
         known = self.tools.objects_within(namespace)
-        for name in before.keys() | tools.keys() | known.keys() | skipped.keys():
+        same = {name for name, tool in tools.items() if before.get(name) is tool}
+        for name in (before.keys() | tools.keys() | known.keys() | skipped.keys()) - same:
             self.queue_tool(namespace, name)
 
     def mark_explained(self, uid: str) -> None:
@@ -103,12 +104,35 @@ class DesiredState:
         written = self._written.get(seen.uid) == (seen.version, tool.digest)
         return Action.NOTHING if written or seen.digest == tool.digest else Action.REPLACE
 
+    def seconds_to_settle(self, namespace: str, name: str) -> float:
+        """Return the seconds for which the write of a Tool is put off, 0.0 to write it now.
+
+        A Tool that is not ready yet mostly is in a moment, once its Trigger is. Within the first second only
+        the last of its states is written.
+        """
+        key, now = (namespace, name), time.monotonic()
+        due = self._unsettled.setdefault(key, now + _SETTLING_SECONDS)
+        if due > now and self._may_settle(namespace, name):
+            return due - now
+        del self._unsettled[key]
+        return 0.0
+
+    def _may_settle(self, namespace: str, name: str) -> bool:
+        """Return True if a Tool that differs is declared, but neither ready nor offered to agents."""
+        tool, seen = self.wanted_tool(namespace, name), self.tools.find_object(namespace, name)
+        if tool is None or self.next_action(namespace, name) is Action.NOTHING:
+            return False
+        if tool.verdict.conditions[0].status != "True" or tool.verdict.ready.status == "True":
+            return False
+        if seen is None:
+            return True
+        ready = seen.conditions.get(READY)
+        return seen.owner == tool.owner and (ready is None or ready.status != "True")
+
     def queue_tool(self, namespace: str, name: str) -> None:
         """Queue a Tool if it needs an action."""
-        key = namespace, name
-        if key not in self._queued and self.next_action(namespace, name) is not Action.NOTHING:
-            self._queued.add(key)
-            self._queue.put_nowait(key)
+        if self.next_action(namespace, name) is not Action.NOTHING:
+            self.queue.put((namespace, name))
 
     def queue_all(self) -> None:
         """Queue every Tool in need of an action."""
@@ -119,9 +143,3 @@ class DesiredState:
         for namespace, names in list(self._undescribed.items()):
             for name in names:
                 self.queue_tool(namespace, name)
-
-    async def take_next(self) -> tuple[str, str]:
-        """Wait for the next Tool in the queue; it may be queued again at once."""
-        key = await self._queue.get()
-        self._queued.discard(key)
-        return key

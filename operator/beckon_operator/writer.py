@@ -3,37 +3,28 @@
 An unchanged Tool costs no request.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import stamina
-
 from beckon_operator.cluster import Cluster
 from beckon_operator.desired_state import Action, DesiredState
 from beckon_operator.k8s_events import EventRecorder, event_on_undescribed, events_of
+from beckon_operator.keyed_queue import STALE
 from beckon_operator.metrics import Metrics
 from beckon_operator.objects import TOOLS
 from beckon_operator.tools import ToolSeen, ToolWanted, tool_document
 from beckon_sources.api_client import ApiClient
-from beckon_sources.api_types import ApiError, Refused, is_temporary, object_path
+from beckon_sources.api_types import Refused, object_path
 
 logger = logging.getLogger(__name__)
-
-_ATTEMPTS = 5
-_STALE = frozenset((404, 409))  # answers of a request that was made for another version
-
-
-class Stale(Exception):
-    """The Tool differs from the known one; it was read again."""
 
 
 class Writer:
     """Creates, replaces and deletes Tools while this replica leads.
 
-    A Tool that cannot be written is left as it is until it is queued again, as by each comparison.
+    A Tool that cannot be written is left as it is, and tried again after a pause.
     """
 
     def __init__(
@@ -53,40 +44,32 @@ class Writer:
 
     async def write_queued(self, at_once: int, metrics: Metrics) -> None:
         """Write the queued Tools, `at_once` at a time, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(at_once):
-                group.create_task(self._write_next(metrics))
 
-    async def _write_next(self, metrics: Metrics) -> None:
-        while True:
-            namespace, name = await self._desired.take_next()
-            metrics.queued.set(len(self._desired))
-            if not self._leads():
-                continue  # who begins to lead considers everything
+        async def write(key: tuple[str, str]) -> None:
+            metrics.queued.set(len(self._desired.queue))
             started = time.monotonic()
-            try:
-                action = await self.bring_tool(namespace, name)
-            except (ApiError, Stale) as error:
-                metrics.failures.labels("write").inc()
-                logger.warning("Tool %s/%s was not written, and will be later: %s", namespace, name, error)
-            except Exception:
-                metrics.failures.labels("write").inc()
-                logger.exception("Tool %s/%s was not written", namespace, name)
-            else:
-                metrics.writes.labels(action.value).inc()
-                metrics.writing.observe(time.monotonic() - started)
+            action = await self._bring_tool(*key)
+            metrics.writes.labels(action.value).inc()
+            metrics.writing.observe(time.monotonic() - started)
 
-    async def bring_tool(self, namespace: str, name: str) -> Action:
+        await self._desired.queue.write_items(
+            write,
+            at_once=at_once,
+            leads=self._leads,
+            what="Tool",
+            failures=metrics.failures.labels("write"),
+        )
+
+    async def _bring_tool(self, namespace: str, name: str) -> Action:
         """Bring one Tool to its wanted state; return the action. Raises the error that prevented it."""
-        async for attempt in stamina.retry_context(
-            on=_is_worth_another, attempts=_ATTEMPTS, wait_initial=0.1, wait_max=2.0
-        ):
-            with attempt:
-                action = self._desired.next_action(namespace, name)
-                if action is Action.FOREIGN:
-                    self._warn_foreign(namespace, name)
-                elif action is not Action.NOTHING and self._leads():
-                    await self._take_action(action, namespace, name)
+        action = self._desired.next_action(namespace, name)
+        if action is Action.FOREIGN:
+            self._warn_foreign(namespace, name)
+        elif pause := self._desired.seconds_to_settle(namespace, name):
+            self._desired.queue.put_later((namespace, name), pause)
+            return Action.NOTHING
+        elif action is not Action.NOTHING:
+            await self._take_action(action, namespace, name)
         return action
 
     async def _take_action(self, action: Action, namespace: str, name: str) -> None:
@@ -104,10 +87,9 @@ class Writer:
                 await self._api.delete(_tool_path(namespace, name), seen.uid, str(seen.version))
         except Refused as error:
             # Nothing can be created in a namespace that is gone; a Tool that exists can be read.
-            if error.status not in _STALE or (action is Action.CREATE and error.status == 404):
-                raise
-            await self._read_again(namespace, name)
-            raise Stale(str(error)) from error
+            if error.status in STALE and not (action is Action.CREATE and error.status == 404):
+                await self._read_again(namespace, name)
+            raise
 
     async def _write_tool(self, tool: ToolWanted, seen: ToolSeen | None) -> None:
         event_type = tool.verdict.event_type
@@ -142,7 +124,3 @@ class Writer:
 
 def _tool_path(namespace: str, name: str = "") -> str:
     return object_path(TOOLS.api_version, TOOLS.plural, namespace, name)
-
-
-def _is_worth_another(error: Exception) -> bool:
-    return isinstance(error, Stale) or is_temporary(error)

@@ -103,11 +103,13 @@ async def test_what_differs_is_queued_once_until_it_is_taken() -> None:
     judged = Judged(*AROUND, event_type())
     for _ in range(3):
         judged.desired.queue_all()
-    assert len(judged.desired) == 1
+    queue = judged.desired.queue
+    assert len(queue) == 1
 
-    assert await judged.desired.take_next() == KEY
-    assert len(judged.desired) == 0
+    assert await queue.take() == KEY
+    queue.finish(KEY)
+    assert len(queue) == 0
     judged.see(tool_of(judged))
     judged.desired.queue_all()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(judged.desired.take_next(), 0.01)
+        await asyncio.wait_for(queue.take(), 0.01)

@@ -249,21 +249,6 @@ class ApiServer:
         await self.put("agents", {**found, "status": {**found.get("status", {}), **status}})
         return web.json_response(self.objects["agents", namespace, name])
 
-    async def patch_tool(self, request: web.Request) -> web.Response:
-        """Merge a patch into a Tool; a `resourceVersion` in it must be the newest one."""
-        key = "tools", request.match_info["namespace"], request.match_info["name"]
-        self.asked.append(("PATCH", request.path))
-        assert request.headers["content-type"] == "application/merge-patch+json"
-        if refused := self.refuse(request):
-            return _error(*refused)
-        found, patch = self.objects.get(key), await request.json()
-        if found is None:
-            return _error(404, "tools not found")
-        if patch["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
-            return _error(409, "the object has been modified")
-        await self.put("tools", {**found, "status": {**found["status"], **patch["status"]}})
-        return web.json_response(self.objects[key])
-
     async def create_object(self, request: web.Request) -> web.Response:
         """Create an object of any kind."""
         plural, namespace = request.match_info["plural"], request.match_info["namespace"]
@@ -278,9 +263,9 @@ class ApiServer:
         return web.json_response(self.objects[key], status=201)
 
     async def patch_object(self, request: web.Request) -> web.Response:
-        """Merge a patch into an object, or into its status, against the version that it names."""
+        """Replace an object, or merge a patch into it or its status, against the version that it names."""
         key = request.match_info["plural"], request.match_info["namespace"], request.match_info["name"]
-        self.asked.append(("PATCH", request.path))
+        self.asked.append((request.method, request.path))
         if refused := self.refuse(request):
             return _error(*refused)
         found, patch = self.objects.get(key), await request.json()
@@ -289,11 +274,9 @@ class ApiServer:
         named = patch.get("metadata", {})
         if any(named.get(name, found["metadata"][name]) != found["metadata"][name] for name in _IDENTITY):
             return _error(409, "the object has been modified")
-        of_status = request.path.endswith("/status")
-        await self.put(key[0], merge(found, {"status": patch["status"]} if of_status else patch))
-        group, version = request.match_info["group"], request.match_info["version"]
-        kind = {"brokers": "Broker", "triggers": "Trigger"}[key[0]]
-        return web.json_response({**self.objects[key], "apiVersion": f"{group}/{version}", "kind": kind})
+        changed = {"status": patch["status"]} if request.path.endswith("/status") else patch
+        await self.put(key[0], patch if request.method == "PUT" else merge(found, changed))
+        return web.json_response({**self.objects[key], **_type_of(request)})
 
     async def delete_object(self, request: web.Request) -> web.Response:
         """Delete an object in the version that the request names."""
@@ -314,7 +297,7 @@ class ApiServer:
         """Serve one object."""
         key = request.match_info["plural"], request.match_info["namespace"], request.match_info["name"]
         found = self.objects.get(key)
-        return web.json_response(found) if found else _error(404, f"{key[0]} {key[2]} not found")
+        return web.json_response(found | _type_of(request)) if found else _error(404, f"no {key[0]} {key[2]}")
 
     async def discover(self, request: web.Request) -> web.Response:
         """Serve the kinds of a group in a version, as `kinds` names them."""
@@ -341,13 +324,13 @@ class ApiServer:
                 web.get(f"{_GROUP}/{{plural}}", self.collection),
                 web.get(f"{within}/{{plural}}", self.collection),
                 web.patch(f"{within}/agents/{{name}}/status", self.patch_status),
-                web.patch(f"{within}/tools/{{name}}", self.patch_tool),
                 web.post(f"{within}/events", self.event),
                 web.get("/api/v1/namespaces/{namespace}/secrets/{name}", self.secret),
                 web.post(_TOKENS, self.token),
                 web.patch(f"{within}/{object_path}/status", self.patch_object),
                 web.post(f"{within}/{{plural}}", self.create_object),
                 web.patch(f"{within}/{object_path}", self.patch_object),
+                web.put(f"{within}/{object_path}", self.patch_object),
                 web.delete(f"{within}/{object_path}", self.delete_object),
                 web.get(_GROUP, self.discover),
                 web.get("/api/v1", self.discover),
@@ -388,6 +371,12 @@ async def api_server_of(plural: str, *documents: Document) -> AsyncIterator[ApiS
 def refusing(message: str, status: int = 403) -> Refuse:
     """Return what refuses every request."""
     return lambda _: (status, message)
+
+
+def _type_of(request: web.Request) -> Document:
+    kinds = {"brokers": "Broker", "triggers": "Trigger", "tools": "Tool"}
+    kind = kinds.get(request.match_info["plural"])
+    return {"apiVersion": request.path.split("/namespaces/")[0][6:], "kind": kind} if kind else {}
 
 
 def _line(kind: str, document: Document) -> bytes:

@@ -177,6 +177,8 @@ class EntryReader:
         self._declarations = Memory(read_declaration)
         self._router: Router | None = None
         self._entries: dict[Key, Entry] = {}
+        self._names: dict[Identity, str] = {}
+        self._rivals: dict[Identity, tuple[Identity, ...]] = {}
 
     def read(
         self,
@@ -192,17 +194,15 @@ class EntryReader:
         """
         ordered = dict(sorted(event_types.items()))
         found = dict(zip(ordered, self._declarations.read(ordered), strict=True))
-        wanted = {
-            Identity(key.namespace, key.name): _wanted_name(ordered[key])
-            for key, declaration in found.items()
-            if not isinstance(declaration, Skipped)
-        }
-        names, competing = assign_names(wanted), rivals(wanted)
         same_routes = router is self._router
         known, self._router, self._entries = self._entries, router, {}
+        if len(known) != len(found) or any(
+            key not in known or known[key].found is not declaration for key, declaration in found.items()
+        ):
+            self._assign_names(ordered, found)
         for key, declaration in found.items():
             identity = Identity(key.namespace, key.name)
-            name, competing_for_it = names.get(identity, ""), competing.get(identity, ())
+            name, competing_for_it = self._names.get(identity, ""), self._rivals.get(identity, ())
             entry = known.get(key)
             if (
                 entry is None
@@ -215,6 +215,16 @@ class EntryReader:
                 entry if entry.rivals == competing_for_it else replace(entry, rivals=competing_for_it)
             )
         return list(self._entries.values())
+
+    def _assign_names(
+        self, event_types: Mapping[Key, Resource], found: Mapping[Key, Declared | Refusal | Skipped]
+    ) -> None:
+        wanted = {
+            Identity(key.namespace, key.name): _wanted_name(event_types[key])
+            for key, declaration in found.items()
+            if not isinstance(declaration, Skipped)
+        }
+        self._names, self._rivals = assign_names(wanted), rivals(wanted)
 
 
 def _untouched(entry: Entry, touched: Collection[str] | None) -> bool:

@@ -3,8 +3,6 @@
 Each is judged from the objects in memory, and written if its status differs from the stored one.
 """
 
-import asyncio
-import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,13 +14,9 @@ from beckon_operator.broker_class.statuses import changed_fields
 from beckon_operator.metrics import Metrics
 from beckon_operator.objects import BROKERS, TRIGGERS, Kind, ObservedObject
 from beckon_sources.api_client import ApiClient
-from beckon_sources.api_types import ApiError, Refused, is_temporary, object_path
-
-logger = logging.getLogger(__name__)
+from beckon_sources.api_types import Refused, object_path
 
 _AT_ONCE = 16  # writes
-_AGAIN_SECONDS = 1.0  # after a write that failed
-_STALE = frozenset((404, 409))  # answers to a write against another version: a watch brings the new one
 _KINDS = {kind.name: kind for kind in (BROKERS, TRIGGERS)}
 
 
@@ -45,28 +39,13 @@ class ClassController:
 
     async def write_queued(self) -> None:
         """Judge and write the queued objects, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
-                group.create_task(self._write_next())
-
-    async def _write_next(self) -> None:
-        while True:
-            item = await self._queue.take()
-            if not self._leads():
-                continue  # who begins to lead considers everything
-            try:
-                await self._bring_status(item)
-            except ApiError as error:
-                if isinstance(error, Refused) and error.status in _STALE:
-                    logger.debug("%s %s/%s has changed meanwhile", *item)
-                else:
-                    self._metrics.failures.labels("status").inc()
-                    level = logging.INFO if is_temporary(error) else logging.WARNING
-                    logger.log(level, "the status of %s %s/%s was not written: %s", *item, error)
-                self._queue.put_later(item, _AGAIN_SECONDS)
-            except Exception:
-                self._metrics.failures.labels("status").inc()
-                logger.exception("the status of %s %s/%s was not written", *item)
+        await self._queue.write_items(
+            self._bring_status,
+            at_once=_AT_ONCE,
+            leads=self._leads,
+            what="the status of",
+            failures=self._metrics.failures.labels("status"),
+        )
 
     async def _bring_status(self, item: Dependent) -> None:
         kind, namespace, name = item
@@ -86,7 +65,13 @@ class ClassController:
         started = time.monotonic()
         # Against the version that was judged, so that no newer status is overwritten.
         identity = {"uid": observed.uid, "resourceVersion": str(observed.version)}
-        stored = await self._api.patch(path, {"metadata": identity, "status": change})
+        try:
+            stored = await self._api.patch(path, {"metadata": identity, "status": change})
+        except Refused as error:
+            # The watch brings the new version, too, but maybe late.
+            if error.status == 409 and (newer := await self._api.find(path.removesuffix("/status"))):
+                self._judge.cluster.see_object(kind, newer)
+            raise
         self._metrics.statuses.labels(kind.name).observe(time.monotonic() - started)
         self._judge.cluster.see_object(kind, stored)
 

@@ -70,13 +70,11 @@ class LastReady:
 
         Other Triggers are returned as they are.
         """
+        if not listener.not_ready or self.trigger_version(listener.trigger.name) is None:
+            return listener
         # A subscriber that cannot be resolved is gone: that is a missing route, whatever was before.
         resolved = condition(listener.resource.status, _SUBSCRIBER_RESOLVED)
-        if (
-            not listener.not_ready
-            or self.trigger_version(listener.trigger.name) is None
-            or (resolved is not None and resolved.status == "False")
-        ):
+        if resolved is not None and resolved.status == "False":
             return listener
         return replace(listener, not_ready="", unavailable=listener.not_ready)
 

@@ -110,7 +110,6 @@ class _Judged:
 
     entry: Entry
     observed: ObservedObject
-    view: NamespaceView
     verdict: Verdict
 
 
@@ -120,6 +119,7 @@ class NamespaceJudge:
     def __init__(self) -> None:
         self._reader = EntryReader()
         self._judged: dict[str, _Judged] = {}
+        self._view: NamespaceView | None = None
         # EventTypes whose author forgot the description, by name; other skipped ones are no mistake.
         self.undescribed: Mapping[str, UndescribedEventType] = {}
 
@@ -142,30 +142,27 @@ class NamespaceJudge:
             for entry in entries
             if isinstance(entry.found, Skipped) and entry.found.reason == NO_DESCRIPTION
         }
+        # What a Trigger is to a tool shows in its entry, unless the Trigger is one for any type.
+        reusable, self._view = touched is not None or view is self._view, view
         self._judged = {
-            entry.resource.name: self._judge_one(entry, found[entry.resource.key], view, touched)
+            entry.resource.name: self._judge_one(entry, found[entry.resource.key], view, reusable=reusable)
             for entry in entries
             if not isinstance(entry.found, Skipped)
         }
         return {name: one.verdict for name, one in self._judged.items()}
 
     def _judge_one(
-        self, entry: Entry, observed: ObservedObject, view: NamespaceView, touched: Collection[str] | None
+        self, entry: Entry, observed: ObservedObject, view: NamespaceView, *, reusable: bool
     ) -> _Judged:
         known = self._judged.get(entry.resource.name)
         if known is None:
-            return _Judged(entry, observed, view, judge_entry(entry, observed, view))
-        if (
-            known.entry is entry
-            and known.observed is observed
-            # What a Trigger is to a tool shows in its entry, unless the Trigger is one for any type.
-            and (known.view is view or touched is not None)
-        ):
-            return replace(known, view=view)
+            return _Judged(entry, observed, judge_entry(entry, observed, view))
+        if reusable and known.entry is entry and known.observed is observed:
+            return known
         # Most of what changes is a Trigger, and reading the parameters is most of the work.
         declared = known.verdict.conditions[0] if _declares_the_same(known, entry, observed) else None
         verdict = judge_entry(entry, observed, view, declared)
-        return _Judged(entry, observed, view, known.verdict if known.verdict == verdict else verdict)
+        return _Judged(entry, observed, known.verdict if known.verdict == verdict else verdict)
 
 
 def judge_entry(

@@ -16,7 +16,7 @@ from beckon_operator.cluster import Cluster
 from beckon_operator.conditions.namespace_view import JudgingRules, UnwrittenTriggers
 from beckon_operator.conditions.verdicts import Verdict
 from beckon_operator.k8s_events import EventNote, EventRecorder
-from beckon_operator.keyed_queue import KeyedQueue
+from beckon_operator.keyed_queue import STALE, KeyedQueue
 from beckon_operator.metrics import Metrics
 from beckon_operator.objects import BROKERS, TRIGGERS, BrokerKey, Kind, ObservedObject
 from beckon_operator.reply_path.wanted import (
@@ -28,16 +28,13 @@ from beckon_operator.reply_path.wanted import (
     plan_triggers,
 )
 from beckon_sources.api_client import ApiClient
-from beckon_sources.api_types import ApiError, Refused, is_temporary, object_path
+from beckon_sources.api_types import ApiError, Refused, object_path
 
 logger = logging.getLogger(__name__)
 
 _AT_ONCE = 4  # Brokers
-_STALE_SECONDS = 0.5  # after a write against another version: a watch brings the new one
-_AGAIN_SECONDS = 10.0  # after a write that failed
 # Between two patches of one Trigger, so that two programs that disagree do not write without a pause.
 _PATCH_SECONDS = 2.0
-_STALE = frozenset((404, 409))
 NOT_WRITTEN = "ReplyTriggerNotWritten"
 NO_TIMEOUT = "DeliveryTimeoutNotWritten"
 
@@ -101,20 +98,13 @@ class ReplyPath:
 
     async def write_queued(self) -> None:
         """Write what differs for the queued Brokers, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
-                group.create_task(self._write_next())
-
-    async def _write_next(self) -> None:
-        while True:
-            key = await self._queue.take()
-            if not self._leads():
-                continue  # when this replica begins to lead, it queues every Broker
-            try:
-                await self._bring_triggers(key)
-            except Exception:
-                self._metrics.failures.labels("trigger").inc()
-                logger.exception("the Triggers of Broker %s/%s were not written", *key)
+        await self._queue.write_items(
+            self._bring_triggers,
+            at_once=_AT_ONCE,
+            leads=self._leads,
+            what="a Trigger of Broker",
+            failures=self._metrics.failures.labels("trigger"),
+        )
 
     async def _bring_triggers(self, key: BrokerKey) -> None:
         namespace, name = key
@@ -130,14 +120,22 @@ class ReplyPath:
             named,
             self._rules,
         )
+        failure: ApiError | None = None
         for change in changes:
             if change.action == "patch" and (pause := self._pause_of(namespace, change)):
                 self._queue.put_later(key, pause)
                 continue
-            problems += await self._write_change(broker, change)
+            try:
+                await self._write_change(namespace, change)
+            except ApiError as error:
+                failure = failure or error
+                if not (isinstance(error, Refused) and error.status in STALE):
+                    problems.append(Problem(change.name, str(error)))
         self._report(key, broker, problems)
         if key in self.timeout_brokers:
             await self._bring_timeout(broker)
+        if failure is not None:
+            raise failure
 
     async def _bring_timeout(self, broker: ObservedObject) -> None:
         """Write the time limit of a Broker, if its class needs one and its owner has set none."""
@@ -150,9 +148,8 @@ class ReplyPath:
         try:
             stored = await self._api.patch(path, {**change, "metadata": {**change["metadata"], **identity}})
         except ApiError as error:
-            if isinstance(error, Refused) and error.status in _STALE:
-                self._queue.put_later((broker.namespace, broker.name), _STALE_SECONDS)
-                return
+            if isinstance(error, Refused) and error.status in STALE:
+                raise
             self._metrics.failures.labels("timeout").inc()
             text = f"spec.delivery.timeout was not written, so slow calls may hold up others: {error}"
             logger.warning("Broker %s/%s: %s", broker.namespace, broker.name, text)
@@ -178,26 +175,12 @@ class ReplyPath:
         self._patched[key] = now
         return 0.0
 
-    async def _write_change(self, broker: ObservedObject, change: Change) -> list[Problem]:
-        """Make one change; return the problem of a failure that is to be shown."""
-        key = broker.namespace, broker.name
-        try:
-            await self._send(broker.namespace, change)
-        except ApiError as error:
-            if isinstance(error, Refused) and error.status in _STALE:
-                logger.debug("Trigger %s/%s has changed meanwhile", broker.namespace, change.name)
-                self._queue.put_later(key, _STALE_SECONDS)
-                return []
-            self._metrics.failures.labels("trigger").inc()
-            level = logging.INFO if is_temporary(error) else logging.WARNING
-            logger.log(level, "Trigger %s/%s was not written: %s", broker.namespace, change.name, error)
-            self._queue.put_later(key, _AGAIN_SECONDS)
-            return [Problem(change.name, str(error))]
+    async def _write_change(self, namespace: str, change: Change) -> None:
+        await self._send_change(namespace, change)
         self._metrics.trigger_writes.labels(change.action).inc()
-        logger.info("%s of Trigger %s/%s", change.action, broker.namespace, change.name)
-        return []
+        logger.info("%s of Trigger %s/%s", change.action, namespace, change.name)
 
-    async def _send(self, namespace: str, change: Change) -> None:
+    async def _send_change(self, namespace: str, change: Change) -> None:
         if change.stored is None:
             path = object_path(TRIGGERS.api_version, TRIGGERS.plural, namespace)
             self._see(await self._api.create(path, change.document))

@@ -18,14 +18,18 @@ from beckon_contract.knative.broker_class import IN_FORCE_PATH, LogReport
 from beckon_operator.broker_class.assembly import BrokerClass
 from beckon_operator.cluster import Cluster
 from beckon_operator.desired_state import DesiredState
+from beckon_operator.judge import Judge
+from beckon_operator.k8s_events import EventRecorder
 from beckon_operator.metrics import Metrics
-from beckon_operator.objects import BROKERS, TRIGGERS, Kind
+from beckon_operator.objects import BROKERS, EVENT_TYPES, TOOLS, TRIGGERS, Kind
 from beckon_operator.settings import Settings
+from beckon_operator.writer import Writer
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection, Document
 from beckon_sources.reflector import Reflector
 from beckon_sources.watch_status import Contact
 from tests import patience
+from tests.operator.documents import RULES
 from tests.sources.api_server import ApiServer, api_server
 
 NAMESPACE, HOME = "team", "beckon"
@@ -52,7 +56,7 @@ class Mirror:
         self._cluster.see_object(self._kind, whole)
 
     def drop(self, namespace: str, name: str) -> None:
-        known = self._cluster.objects_of(self._kind).find_object(namespace, name)
+        known = self._cluster.store_of(self._kind).find_object(namespace, name)
         assert known is not None
         metadata = {"namespace": namespace, "name": name, "uid": known.uid}
         self._cluster.lose_object(self._kind, metadata)
@@ -183,15 +187,22 @@ async def until(is_so: Callable[[], bool], describe: Callable[[], str]) -> None:
 @asynccontextmanager
 async def _serve_operator(platform: ClassPlatform) -> AsyncIterator[None]:
     client = await platform.stack.enter_async_context(platform.api.client())
-    cluster = Cluster(DesiredState(), lambda *_: None)
+    metrics, desired = Metrics(), DesiredState()
+    judge = Judge(desired, RULES, metrics)
+    cluster = judge.cluster
+    writer = Writer(
+        client, cluster, desired, lambda: platform.leads, EventRecorder(client, metrics, "operator-0")
+    )
     settings = Settings.model_validate({"BECKON_POD_NAMESPACE": HOME, "BECKON_NATS_SECRET": "nats"})
-    served = BrokerClass(settings, client, cluster, lambda: platform.leads, Metrics())
+    served = BrokerClass(settings, client, cluster, lambda: platform.leads, metrics)
     contact = Contact({})
     async with run_tasks(
         served.serve_class(),
+        judge.judge_changes(),
+        writer.write_queued(16, metrics),
         *(
             Reflector(client, Collection(kind.api_version, kind.plural), Mirror(cluster, kind), contact).run()
-            for kind in (BROKERS, TRIGGERS)
+            for kind in (BROKERS, TRIGGERS, EVENT_TYPES, TOOLS)
         ),
     ):
         yield
