@@ -553,6 +553,7 @@ export type ToolDocument = {
     name: string;
     description: string;
     parameters: { [name: string]: unknown };
+    returns: { [name: string]: unknown } | null;
     declaration: { [name: string]: unknown };
     event_type: string;
     namespace: string;

@@ -312,3 +312,30 @@ def test_a_rebuild_reads_only_what_changed() -> None:
     kept = [name for name in before if after[name].parameters is before[name].parameters]
     assert set(before) - set(kept) == {"get_thing_0"}
     assert set(after["get_thing_0"].parameters["properties"]) == {"c"}
+
+
+def test_the_schema_of_results_is_a_part_of_the_tool() -> None:
+    schema = {"type": "array", "items": {"type": "object", "x-unit": "m"}}
+    described = event_type(annotations={"beckon.dev/returns": json.dumps(schema)})
+
+    (tool,) = build_catalogue([described, trigger()]).tools.values()
+
+    assert tool.returns == schema
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "field"),
+    [
+        ("{", "NotJson", "metadata.annotations[beckon.dev/returns]"),
+        ("5", "NotAnObject", "metadata.annotations[beckon.dev/returns]"),
+        (
+            '{"type": "object", "properties": {"a": 5}}',
+            "NotASchema",
+            "metadata.annotations[beckon.dev/returns]#/properties/a",
+        ),
+    ],
+)
+def test_a_schema_of_results_that_cannot_be_used_is_refused(text: str, reason: str, field: str) -> None:
+    found = refusal(event_type(annotations={"beckon.dev/returns": text}), trigger())
+
+    assert (found.reason, found.field) == (reason, field)

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.schema.parameters import normalise, normalise_text
+from beckon_contract.schema.keywords import DIALECT
+from beckon_contract.schema.lowering import Profile, lower
+from beckon_contract.schema.parameters import (
+    SchemaError,
+    normalise,
+    normalise_result,
+    normalise_text,
+    parameters_changed,
+)
 from tests.contract.oracle import check_schema
 from tests.shared_data import shared_data
 
@@ -169,7 +177,58 @@ def test_keywords_beside_the_parameters_of_a_bare_map_keep_their_meaning() -> No
         "additionalProperties": False,
         "description": "Where it is",
         "$defs": {"city": {"type": "string"}},
+        "x-owner": "weather",
     }
+
+
+def test_keywords_for_programs_are_in_the_normal_form_and_in_no_declaration() -> None:
+    document = {
+        "$schema": DIALECT,
+        "type": "object",
+        "properties": {
+            "city": {"$ref": "#city", "x-mcp-header": "City"},
+            "same": {"$ref": "#/properties/again"},
+            "again": {"type": "string", "$anchor": "again", "x-order": 1},
+        },
+        "$defs": {"place": {"type": "string", "$anchor": "city", "x-note": {"type": 1}}},
+    }
+    normal = normalise(document)
+    assert normal["$schema"] == document["$schema"]
+    assert normal["properties"]["city"] == {"$ref": "#/$defs/place", "x-mcp-header": "City"}
+    assert normal["properties"]["again"] == {"type": "string", "$anchor": "again", "x-order": 1}
+    assert normal["$defs"] == {
+        "place": {"type": "string", "$anchor": "city", "x-note": {"type": 1}},
+        "again": {"type": "string", "x-order": 1},
+    }
+    for profile in Profile:
+        text = json.dumps(lower(normal, profile))
+        assert not any(word in text for word in ("$schema", "$anchor", "x-")), text
+
+
+def test_an_anchor_that_is_no_name_is_left_out() -> None:
+    assert properties({"type": "object", "properties": {"a": {"$anchor": "1 2"}}}) == {"a": {}}
+
+
+def test_keywords_for_programs_are_no_change_of_parameters() -> None:
+    plain = {"type": "object", "properties": {"a": {"type": "string"}}}
+    more = {"$schema": DIALECT, "type": "object", "properties": {"a": {"type": "string", "x-order": 1}}}
+    assert parameters_changed(normalise(plain), more) == ""
+    assert parameters_changed(normalise(more), plain) == ""
+
+
+def test_the_schema_of_a_result_may_be_of_any_type() -> None:
+    assert normalise_result({"type": "array", "items": {"type": "int"}}) == {
+        "type": "array",
+        "items": {"type": "integer"},
+    }
+    sent_back = {"type": "object", "properties": {"id": {"readOnly": True}}, "required": ["id"]}
+    assert normalise_result(sent_back) == sent_back
+
+
+@pytest.mark.parametrize("document", [None, True, [], "string", {"type": "object", "properties": {"a": 5}}])
+def test_a_schema_of_results_that_cannot_be_used_is_refused(document: object) -> None:
+    with pytest.raises(SchemaError):
+        normalise_result(document)
 
 
 def test_older_spellings_are_translated() -> None:
@@ -190,6 +249,7 @@ def test_older_spellings_are_translated() -> None:
         "definitions": {"card": {"type": "string"}, "unused": {"type": "null"}},
     }
     assert normalise(document) == {
+        "$schema": DIALECT,
         "type": "object",
         "properties": {
             "pair": {
@@ -225,7 +285,7 @@ def test_openapi_spellings_are_translated() -> None:
         "required": ["name"],
         "properties": {
             "id": {"type": "string", "readOnly": True},
-            "name": {"type": ["string", "null"], "examples": ["Ada"]},
+            "name": {"type": ["string", "null"], "examples": ["Ada"], "x-order": 1},
             "size": {"type": ["string", "null"], "enum": ["s", "l", None]},
             "owner": {
                 "description": "who",

@@ -45,6 +45,7 @@ TOOL = Tool(
     address="http://weather.default.svc.cluster.local",
     labels={"team": "sky"},
     origin="Tool get.weather",
+    returns={"type": "object", "properties": {"degrees": {"type": "number"}}},
 )
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)

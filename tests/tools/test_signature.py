@@ -7,8 +7,8 @@ import pytest
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import AfterValidator, BaseModel, Field
 
-from beckon_tools import DeclarationError
-from beckon_tools.signature import InvalidArguments, read_signature
+from beckon_tools import DeclarationError, Later, Media
+from beckon_tools.signature import InvalidArguments, read_result_schema, read_signature
 
 
 class Colour(StrEnum):
@@ -222,3 +222,42 @@ def test_a_function_that_cannot_be_a_tool_is_refused_with_the_cure(
 ) -> None:
     with pytest.raises(DeclarationError, match=cure):
         read_signature(function)
+
+
+class Order(BaseModel):
+    number: int
+    state: str = "new"
+
+
+class Aliased(BaseModel):
+    number: int = Field(serialization_alias="Number")
+
+
+ORDER = {
+    "type": "object",
+    "properties": {"number": {"type": "integer"}, "state": {"type": "string", "default": "new"}},
+    "required": ["number"],
+    "title": "Order",
+}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (dict[str, object], {"type": "object", "additionalProperties": True}),
+        (Annotated[Order, "The order"], ORDER),
+        (list[int], {"type": "array", "items": {"type": "integer"}}),
+        *((kind, None) for kind in (str, None, object, bytes, Media | str, Later, Aliased)),
+    ],
+)
+def test_the_return_annotation_is_the_schema_of_the_results(
+    annotation: object, schema: dict[str, Any] | None
+) -> None:
+    async def function() -> object: ...
+
+    function.__annotations__["return"] = annotation
+    assert read_result_schema(function) == schema
+
+
+def test_a_function_without_a_return_annotation_has_no_schema_of_results() -> None:
+    assert read_result_schema(lambda: 1) is None

@@ -1,12 +1,12 @@
 """The declaration of a tool: a function, async or plain, with its metadata."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from beckon_tools.errors import DeclarationError
-from beckon_tools.signature import Signature, describe_function, read_signature
+from beckon_tools.signature import Signature, describe_function, read_result_schema, read_signature
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -34,7 +34,7 @@ class Tool(Generic[P, R_co]):
     """A function as a tool; calling it calls the function.
 
     `name` is the EventType's metadata.name, `type` the CloudEvents type of a call, `reply_type`
-    that of the answer, `source` that of the answer's sender.
+    that of the answer, `source` that of the answer's sender. `returns` is the JSON Schema of results.
     """
 
     function: Callable[P, R_co]
@@ -45,6 +45,7 @@ class Tool(Generic[P, R_co]):
     description: str
     signature: Signature
     hints: Hints = field(default_factory=Hints)
+    returns: Mapping[str, Any] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function itself, without event or HTTP."""
@@ -88,6 +89,7 @@ def tool(
             description=description if description is not None else describe_function(function),
             signature=read_signature(function),
             hints=hints or Hints(),
+            returns=read_result_schema(function),
         )
         _check_tool(declared)
         return declared

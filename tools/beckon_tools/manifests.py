@@ -19,6 +19,7 @@ from beckon_contract.catalogue.annotations import (
     PARAMETERS,
     READ_ONLY,
     REQUIRES_APPROVAL,
+    RETURNS,
     TIMEOUT,
 )
 from beckon_tools.declaration import AnyTool
@@ -31,7 +32,7 @@ Manifest = dict[str, Any]
 _EVENTTYPE_NOTE = """\
 What the model sees: the name, the description and the parameters. These stand
 twice: in spec.schemaData, which Knative 1.15 and later erase, and in the
-annotation, which lasts.
+annotation, which lasts. A program sees the schema of the results, too.
 yamllint disable rule:line-length"""
 _TRIGGER_NOTE = """\
 Which events reach the tool. There is no spec.delivery here: it would replace
@@ -72,8 +73,10 @@ class Placement:
 
 def event_type(tool: AnyTool, placement: Placement) -> Manifest:
     """Return the EventType of a tool (eventing.knative.dev/v1beta2)."""
-    parameters = orjson.dumps(tool.signature.schema, option=orjson.OPT_INDENT_2).decode()
+    parameters = _write_json(tool.signature.schema)
     annotations = {**_hint_annotations(tool), PARAMETERS: parameters}
+    if tool.returns is not None:
+        annotations[RETURNS] = _write_json(tool.returns)
     return {
         "apiVersion": "eventing.knative.dev/v1beta2",
         "kind": "EventType",
@@ -85,6 +88,10 @@ def event_type(tool: AnyTool, placement: Placement) -> Manifest:
             "reference": _service_reference(tool),
         },
     }
+
+
+def _write_json(schema: Mapping[str, Any]) -> str:
+    return orjson.dumps(schema, option=orjson.OPT_INDENT_2).decode()
 
 
 def trigger_manifest(tool: AnyTool, placement: Placement) -> Manifest:

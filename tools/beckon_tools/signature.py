@@ -20,6 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchema
 from typing_extensions import Doc
 
 from beckon_contract.jsontext import NotJsonError, dumps, loads
+from beckon_contract.schema.parameters import SchemaError, normalise_result
 from beckon_tools.answers import Media, Ticket
 from beckon_tools.errors import DeclarationError
 from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
@@ -109,6 +110,34 @@ def _of_annotation(function: Callable[..., object]) -> str:
     except (NameError, PydanticUserError):
         return ""  # a result that is no JSON schema's, such as the answer of a tool that answers later
     return _describe_fields(schema)
+
+
+def read_result_schema(function: Callable[..., object]) -> Mapping[str, Any] | None:
+    """Return the JSON Schema of a function's results from its return annotation, or `None`.
+
+    It is `None` for a result that needs none, such as a plain text or `Media`, and for one that JSON Schema
+    cannot describe. Names are those of the fields: results are written without aliases.
+    """
+    annotation = get_type_hints(function, include_extras=True).get("return", object)
+    plain = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    members = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
+    if Media in members or bytes in members:
+        return None
+    try:
+        adapter = TypeAdapter(annotation)
+        schema, aliased = (
+            adapter.json_schema(by_alias=by_alias, schema_generator=_PlainSchema, mode="serialization")
+            for by_alias in (False, True)
+        )
+        normalise_result(schema)
+    except (PydanticUserError, SchemaError):
+        return None
+    said = {keyword: value for keyword, value in schema.items() if keyword != "description"}
+    # With aliases, the configuration of a model decides which name is written.
+    return None if schema != aliased or said in _NEEDS_NO_SCHEMA else schema
+
+
+_NEEDS_NO_SCHEMA: tuple[Mapping[str, Any], ...] = ({}, {"type": "string"}, {"type": "null"})
 
 
 def _describe_fields(schema: Mapping[str, Any]) -> str:

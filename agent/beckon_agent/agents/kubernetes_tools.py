@@ -347,8 +347,9 @@ def _check_tool(tool: Tool | Refusal) -> Tool | Refusal:
         try:
             declare(tool)
             Validator(tool.parameters)
+            Validator(tool.returns or {})
         except Exception as error:  # whatever is in a schema that no operator of ours has written
-            logger.warning("Tool %s/%s has unusable parameters: %s", tool.namespace, tool.event_type, error)
+            logger.warning("Tool %s/%s has an unusable schema: %s", tool.namespace, tool.event_type, error)
             message = "no JSON Schema that can be used; the operator writes Tools, so change the EventType"
             return Refusal(
                 tool.event_type, tool.namespace, "InvalidTool", "spec.parameters", message, tool.origin

@@ -38,6 +38,7 @@ class ToolDocument(TypedDict):
     name: str
     description: str
     parameters: Mapping[str, Any]
+    returns: Mapping[str, Any] | None
     declaration: dict[str, Any]
     event_type: str
     namespace: str
@@ -228,6 +229,7 @@ def tool_document(tool: Tool) -> ToolDocument:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
+        "returns": tool.returns,
         "declaration": declare(tool),
         "event_type": tool.event_type,
         "namespace": tool.namespace,

@@ -21,6 +21,7 @@ from beckon_contract.catalogue.annotations import (
     MCP,
     PARAMETERS,
     READ_ONLY,
+    RETURNS,
 )
 from beckon_contract.kubernetes_objects import Resource
 from beckon_contract.schema.parameters import normalise, parameters_changed
@@ -28,6 +29,7 @@ from beckon_sources.folders import read_folder
 
 _HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT)
 _RULES = (HTTP, MCP)
+_RESULTS = (RETURNS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def _find_changes(before: Resource, now: Tool) -> Iterator[str]:
         yield "another description"
     if said := parameters_changed(_parameters_of(before), now.parameters):
         yield said
-    for names, said in ((_HINTS, "other hints"), (_RULES, "another rule")):
+    for names, said in ((_HINTS, "other hints"), (_RULES, "another rule"), (_RESULTS, "other results")):
         if any(before.annotations.get(name) != now.annotations.get(name) for name in names):
             yield said
 

@@ -22,13 +22,14 @@ from beckon_contract.yamltext import NotReadable, read_json
 
 PARAMETERS = "beckon.dev/parameters"
 SCHEMA_DATA = "beckon.dev/schema-data"
+RETURNS = "beckon.dev/returns"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 NOWHERE = "none"
 
 MAX_TEXT = 1024 * 1024  # what etcd takes in one object, about
 _JSON_TYPES = frozenset({"application/json", "application/schema+json"})
 _CHARSETS = frozenset({"utf-8", "us-ascii", "iso-8859-1"})
-_CURE = f"write the JSON Schema in annotation {PARAMETERS}"
+_CURE = "write the JSON Schema in annotation "
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,18 @@ def find_parameters(event_type: EventType) -> Found:
     for found in _places(applied, f"{_annotation(LAST_APPLIED)}, ") if applied else ():
         return found
     if event_type.schema is not None:
-        message = f"{event_type.schema[:80]!r} is not fetched; write a data: URI here, or {_CURE}"
+        message = f"{event_type.schema[:80]!r} is not fetched; write a data: URI here, or {_CURE}{PARAMETERS}"
         raise BrokenPlace(event_type.schema_field, "RemoteSchema", message)
     return Found({}, NOWHERE)
+
+
+def find_returns(event_type: EventType) -> Found | None:
+    """Return the schema of an EventType's results as it is written, or `None`; raise `BrokenPlace`."""
+    text = event_type.annotations.get(RETURNS, "")
+    if not text.strip():
+        return None
+    place = _annotation(RETURNS)
+    return Found(decode(text, place, RETURNS), place)
 
 
 def _places(event_type: EventType, prefix: str = "") -> Iterator[Found]:
@@ -93,13 +103,17 @@ def last_applied(event_type: EventType) -> EventType | None:
     place = _annotation(LAST_APPLIED)
     document = decode(text, place)
     if not isinstance(document, dict):
-        raise BrokenPlace(place, "NotAManifest", f"holds no Kubernetes object; remove it, or {_CURE}")
+        raise BrokenPlace(
+            place, "NotAManifest", f"holds no Kubernetes object; remove it, or {_CURE}{PARAMETERS}"
+        )
     try:
         return parse_event_type(from_object(document, event_type.origin, event_type.namespace))
     except InvalidEventType as error:
-        raise BrokenPlace(place, "NotAManifest", f"{error}; apply the manifest again, or {_CURE}") from None
+        raise BrokenPlace(
+            place, "NotAManifest", f"{error}; apply the manifest again, or {_CURE}{PARAMETERS}"
+        ) from None
     except ValueError as error:
-        raise BrokenPlace(place, "NotAManifest", f"{error}; remove it, or {_CURE}") from None
+        raise BrokenPlace(place, "NotAManifest", f"{error}; remove it, or {_CURE}{PARAMETERS}") from None
 
 
 def _open_data_uri(uri: str, place: str) -> str:
@@ -136,8 +150,8 @@ def _from_base64(data: bytes, place: str) -> bytes:
         raise BrokenPlace(place, "InvalidDataURI", f"the data is not base64: {error}") from None
 
 
-def decode(text: str, place: str) -> object:
-    """Return the JSON in a text; raise `BrokenPlace`.
+def decode(text: str, place: str, annotation: str = PARAMETERS) -> object:
+    """Return the JSON in a text; raise `BrokenPlace`, whose cure names an annotation.
 
     Refused are texts that are no JSON, have one name twice, or are longer than `MAX_TEXT` characters.
     """
@@ -146,7 +160,7 @@ def decode(text: str, place: str) -> object:
     try:
         return read_json(text)
     except NotReadable as error:
-        raise BrokenPlace(place, "NotJson", f"is not JSON: {error}; {_CURE}") from None
+        raise BrokenPlace(place, "NotJson", f"is not JSON: {error}; {_CURE}{annotation}") from None
 
 
 def _annotation(name: str) -> str:
@@ -173,6 +187,7 @@ KNOWN = frozenset(
     {
         PARAMETERS,
         SCHEMA_DATA,
+        RETURNS,
         TOOL_NAME,
         TIMEOUT,
         REQUIRES_APPROVAL,

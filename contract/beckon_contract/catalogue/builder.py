@@ -12,8 +12,10 @@ from typing import Any, Generic, TypeVar
 from beckon_contract.catalogue.annotations import (
     TOOL_NAME,
     BrokenPlace,
+    Found,
     Options,
     find_parameters,
+    find_returns,
     is_broker,
     read_options,
 )
@@ -39,17 +41,18 @@ from beckon_contract.knative.routes import (
 from beckon_contract.kubernetes_objects import Key, Resource, Unreadable
 from beckon_contract.names import Identity, assign_names, rivals
 from beckon_contract.resources.tools import Refusal, Skipped, Tool
-from beckon_contract.schema.parameters import SchemaError, normalise
+from beckon_contract.schema.parameters import SchemaError, normalise, normalise_result
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An EventType declared as a tool, with usable parameters and options."""
+    """An EventType declared as a tool, with usable parameters, results and options."""
 
     event_type: EventType
     options: Options
     parameters: Mapping[str, Any]
     parameters_from: str
+    returns: Mapping[str, Any] | None = None
 
 
 def read_declaration(resource: Resource) -> Declared | Refusal | Skipped:
@@ -63,8 +66,10 @@ def read_declaration(resource: Resource) -> Declared | Refusal | Skipped:
         if why is not None:
             return Skipped(resource.name, resource.namespace, why[0], why[1], resource.origin)
         options = read_options(event_type)
-        found = find_parameters(event_type)
-        return Declared(event_type, options, _parameters(found.document, found.place), found.place)
+        found, result = find_parameters(event_type), find_returns(event_type)
+        parameters = _normalised(normalise, found)
+        returns = None if result is None else _normalised(normalise_result, result)
+        return Declared(event_type, options, parameters, found.place, returns)
     except InvalidEventType as error:
         first, *others = error.problems
         message = "; ".join([first.message, *map(str, others)])
@@ -75,13 +80,12 @@ def read_declaration(resource: Resource) -> Declared | Refusal | Skipped:
         )
 
 
-def _parameters(document: object, place: str) -> Mapping[str, Any]:
+def _normalised(convert: Callable[[object], Mapping[str, Any]], found: Found) -> Mapping[str, Any]:
     try:
-        return normalise(document)
+        return convert(found.document)
     except SchemaError as error:
-        raise BrokenPlace(
-            f"{place}#{error.path}" if error.path else place, error.reason, error.message
-        ) from None
+        place = f"{found.place}#{error.path}" if error.path else found.place
+        raise BrokenPlace(place, error.reason, error.message) from None
 
 
 Read = TypeVar("Read")
@@ -273,6 +277,7 @@ def _tool(name: str, declared: Declared, broker: str, routes: tuple[str, ...]) -
         reference=event_type.reference,
         labels=event_type.labels,
         origin=event_type.origin,
+        returns=declared.returns,
     )
 
 

@@ -37,6 +37,7 @@ class Tool:
 
     `name` is what the model sees, unique in its catalogue; `parameters` a JSON Schema 2020-12
     object that arguments are validated against; `parameters_from` the place it was read from;
+    `returns` a JSON Schema 2020-12 of results, `None` without one;
     `timeout` in seconds, `None` for the agent's default; `source` the CloudEvents source that
     the call must have, `None` for the agent's own; `routes` the names of the Triggers of
     `broker` that pass the call, empty only with `dispatch` direct, which goes to `reference`,
@@ -67,6 +68,7 @@ class Tool:
     address: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
+    returns: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,7 @@ def tool_spec(tool: Tool) -> dict[str, Any]:
         "replyAttribute": tool.reply_attribute,
         "address": tool.address,
         "reference": _reference(tool.reference),
+        "returns": tool.returns,
     }
     if tool.destructive is not None:  # where nothing is said, false is no guess to make
         spec["destructive"] = tool.destructive
@@ -290,6 +293,7 @@ def read_tool(resource: Resource) -> Tool | Refusal:
             address=_optional(spec, "address"),
             labels=resource.labels,
             origin=resource.origin,
+            returns=None if spec.get("returns") is None else _mapping(spec, "returns"),
         )
     except ValueError as error:
         message = f"{error}; the operator writes Tools, so change the EventType instead"

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 Schema: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
 ONE = frozenset(
     {
         "additionalProperties",
@@ -75,7 +77,29 @@ ASSERTIONS = frozenset(
 """Keywords that refuse instances by themselves."""
 
 KNOWN = ONE | MANY | NAMED | ANNOTATIONS | ASSERTIONS | {"$ref"}
-"""All that a normalised schema may hold."""
+"""All that a normalised schema may hold, with `EXTENSIONS`."""
+
+EXTENSIONS = frozenset({"$anchor", "$schema"})
+"""Keywords for programs that read a schema, with those that begin with `x-`. No model reads them."""
+
+
+def is_extension(keyword: str) -> bool:
+    """Return True for a keyword that programs read and neither validation nor a model needs."""
+    return keyword in EXTENSIONS or keyword.startswith("x-")
+
+
+def without_extensions(schema: Schema) -> Schema:
+    """Return a schema in normal form without the extensions, at any depth."""
+
+    def strip_child(_: Path, child: Any) -> Any:
+        return without_extensions(child) if isinstance(child, dict) else child
+
+    return {
+        keyword: rebuild(keyword, value, strip_child)
+        for keyword, value in schema.items()
+        if not is_extension(keyword)
+    }
+
 
 TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 

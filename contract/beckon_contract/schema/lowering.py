@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from beckon_contract.schema.expansion import Expansion, Stack
-from beckon_contract.schema.keywords import TYPES, Schema, rebuild
+from beckon_contract.schema.keywords import TYPES, Schema, rebuild, without_extensions
 from beckon_contract.schema.openai import (
     absorbed,
     alternatives,
@@ -216,7 +216,7 @@ def lower(schema: Mapping[str, Any], profile: Profile | str) -> dict[str, Any]:
     chosen = Profile(profile)
     if chosen is Profile.OPENAI_STRICT:
         return lower_strict(schema) or lower(schema, Profile.OPENAI)
-    return _fit(_LOWERINGS[chosen](dict(schema)))
+    return _fit(_LOWERINGS[chosen](without_extensions(dict(schema))))
 
 
 def lower_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -224,7 +224,7 @@ def lower_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
     `None` means that strict mode cannot express them.
     """
-    lowered = lower_for_openai_strict(dict(schema))
+    lowered = lower_for_openai_strict(without_extensions(dict(schema)))
     return None if lowered is None else _fit(lowered)
 
 

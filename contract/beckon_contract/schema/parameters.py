@@ -27,7 +27,18 @@ from typing import Any
 import jsonschema_rs
 
 from beckon_contract.schema.expansion import check_recursion, definition
-from beckon_contract.schema.keywords import KNOWN, MANY, Path, Schema, SchemaError, refuse, stated_types
+from beckon_contract.schema.keywords import (
+    DIALECT,
+    KNOWN,
+    MANY,
+    Path,
+    Schema,
+    SchemaError,
+    is_extension,
+    refuse,
+    stated_types,
+    without_extensions,
+)
 from beckon_contract.schema.respelling import read_type
 from beckon_contract.schema.translation import translate
 
@@ -80,9 +91,9 @@ def _wrap(document: Schema) -> Schema:
             schema[name] = value
         elif isinstance(value, dict) or (isinstance(value, str) and read_type(value) is not None):
             properties[name] = value
-        elif name in KNOWN or name in _LEGACY:
+        elif name in KNOWN or name in _LEGACY or is_extension(name):
             schema[name] = value
-        elif not name.startswith("x-"):
+        else:
             raise refuse(
                 "NotASchema",
                 (name,),
@@ -107,18 +118,24 @@ def _refuse_misplaced(document: Schema) -> None:
     if _HOLDERS & document.keys():
         return
     for name, value in document.items():
-        unknown = name not in KNOWN and name not in _LEGACY and not name.startswith("x-")
+        unknown = name not in KNOWN and name not in _LEGACY and not is_extension(name)
         if unknown and isinstance(value, dict) and isinstance(value.get("type"), str):
             raise refuse("MisplacedParameters", (name,), f"move {name!r} into an object under `properties`")
 
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_PROPERTIES", "SchemaError", "normalise", "normalise_text"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_PROPERTIES",
+    "SchemaError",
+    "normalise",
+    "normalise_result",
+    "normalise_text",
+]
 
 MAX_BYTES = 256 * 1024  # what Kubernetes allows for all annotations of an object together
 MAX_DEPTH = 64
 MAX_PROPERTIES = 1000
-
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def normalise_text(text: str | bytes) -> dict[str, Any]:
@@ -158,11 +175,25 @@ def normalise(document: object) -> dict[str, Any]:
         raise refuse("NotAnObject", (), "the parameters are a text; write them as a JSON object")
     if not isinstance(document, dict):
         raise refuse("NotAnObject", (), f"the parameters are no object but {_kind(document)}; write {{…}}")
+    return _rooted(_to_normal_form(document, sent=True))
+
+
+def normalise_result(document: object) -> dict[str, Any]:
+    """Return the schema of a tool's result in the normal form; a result may be any JSON.
+
+    Accepts the forms that `normalise` accepts. Raises `SchemaError` as it does.
+    """
+    if not isinstance(document, dict):
+        raise refuse("NotAnObject", (), f'the schema of the result is {_kind(document)}; write {{"type": …}}')
+    return _to_normal_form(document, sent=False)
+
+
+def _to_normal_form(document: dict[str, Any], *, sent: bool) -> Schema:
     _check_limits(document)
-    schema = translate(as_schema(document))
+    schema = translate(as_schema(document), sent=sent)
     _check_valid(schema)
     check_recursion(schema)
-    return _rooted(schema)
+    return schema
 
 
 def _rooted(schema: Schema) -> dict[str, Any]:
@@ -191,7 +222,7 @@ def _root_types(schema: Schema, definitions: Schema, depth: int = 0) -> tuple[st
 
 def _check_valid(schema: Schema) -> None:
     try:
-        jsonschema_rs.meta.validate({"$schema": _DIALECT, **schema})
+        jsonschema_rs.meta.validate({"$schema": DIALECT, **schema})
         jsonschema_rs.Draft202012Validator(schema)
     except jsonschema_rs.ValidationError as error:
         path = tuple(str(token) for token in error.instance_path)
@@ -266,6 +297,8 @@ def _too_deep() -> SchemaError:
 def _kind(value: object) -> str:
     if isinstance(value, list):
         return "an array"
+    if value is None:
+        return "null"
     return "a boolean" if isinstance(value, bool) else f"a {type(value).__name__}"
 
 
@@ -274,12 +307,15 @@ def _shorten(message: str) -> str:
 
 
 def parameters_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return the changes of parameters in words, "" without changes. `before` is normalised already."""
+    """Return the changes of parameters in words, "" without changes.
+
+    `before` is normalised already. Keywords that only programs read, such as `$schema`, do not count.
+    """
     try:
         after = normalise(now)
     except SchemaError:
         return "parameters that cannot be used"
-    if after == before:
+    if without_extensions(after) == without_extensions(dict(before)):
         return ""
     old, new = _names(before), _names(after)
     gone, added = sorted(old - new), sorted(new - old)

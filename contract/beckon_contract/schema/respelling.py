@@ -6,7 +6,7 @@ Only the keywords of the schema itself are touched; the schemas inside it keep t
 import re
 from typing import Any
 
-from beckon_contract.schema.keywords import ANNOTATIONS, KNOWN, Path, Schema, refuse
+from beckon_contract.schema.keywords import ANNOTATIONS, KNOWN, Path, Schema, is_extension, refuse
 
 _SPELLINGS = {
     "string": "string str text char varchar file secret",
@@ -98,7 +98,9 @@ def respell(node: Schema, path: Path, *, openapi: bool) -> Schema:
     if schema.pop("nullable", None) is True:
         schema = _with_null(schema)
     return {
-        name: _whole(value) if name in _COUNTS else value for name, value in schema.items() if name in KNOWN
+        name: _whole(value) if name in _COUNTS else value
+        for name, value in schema.items()
+        if name in KNOWN or is_extension(name)
     }
 
 
@@ -220,8 +222,8 @@ def _with_null(schema: Schema) -> Schema:
     if stated is None and not schema.keys() & (KNOWN - ANNOTATIONS):
         return schema
     if stated is None or schema.keys() & _BESIDE_TYPE:
-        outside = {name: value for name, value in schema.items() if name in ANNOTATIONS}
-        inside = {name: value for name, value in schema.items() if name not in ANNOTATIONS}
+        outside = {name: schema[name] for name in schema if name in ANNOTATIONS or is_extension(name)}
+        inside = {name: schema[name] for name in schema if name not in outside}
         return {**outside, "anyOf": [inside, {"type": "null"}]}
     types = stated if isinstance(stated, list) else [stated]
     nullable = {**schema, "type": list(dict.fromkeys([*types, "null"]))}

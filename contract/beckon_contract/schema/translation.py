@@ -4,7 +4,8 @@ The targets of `$ref`s are JSON Pointers, anchors and `$id`s, all inside the doc
 
 The normal form is JSON Schema 2020-12 with only those keywords that mean something to validation or to a
 reader. Every `$ref` is `#/$defs/NAME`; `$defs` is at the root and holds what is referred to, nothing else.
-There are no `$id` and no anchors.
+There is no `$id`. `$schema` is at the root, where the document states one, and names 2020-12. Each `$anchor`
+occurs once, and no `$ref` uses it.
 """
 
 import re
@@ -12,7 +13,17 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from beckon_contract.schema.keywords import MANY, NAMED, ONE, Path, Schema, rebuild, refuse
+from beckon_contract.schema.keywords import (
+    DIALECT,
+    EXTENSIONS,
+    MANY,
+    NAMED,
+    ONE,
+    Path,
+    Schema,
+    rebuild,
+    refuse,
+)
 from beckon_contract.schema.respelling import read_type, respell
 
 _ONE = ONE | {"additionalItems"}
@@ -126,19 +137,21 @@ def _step(node: Any, token: str) -> Any:
 
 _REF_ALONE = re.compile(r"draft-0[4-7]/")
 _TOO_OLD = re.compile(r"draft-0[0-3]/")
+_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")  # core, 8.2.2
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def translate(document: Schema) -> Schema:
+def translate(document: Schema, *, sent: bool = True) -> Schema:
     """Return the normal form of a schema, whatever instances it describes.
 
+    `sent` says that the instances go to the service: OpenAPI's `readOnly` properties need not be sent.
     Raises `SchemaError` for references that lead nowhere and for keywords without a counterpart in 2020-12.
     """
-    return _Translation(document).run()
+    return _Translation(document, sent=sent).run()
 
 
 class _Translation:
-    def __init__(self, document: Schema) -> None:
+    def __init__(self, document: Schema, *, sent: bool) -> None:
         stated = document.get("$schema")
         draft = stated if isinstance(stated, str) else ""
         if _TOO_OLD.search(draft):
@@ -146,10 +159,11 @@ class _Translation:
                 "UnsupportedDialect", ("$schema",), f"{draft} is too old; write the schema in 2020-12"
             )
         self._document = document
-        self._openapi = not draft
+        self._openapi = not draft and sent
         self._alone = bool(_REF_ALONE.search(draft))
         self._references = References(document, ref_stands_alone=self._alone)
         self._names: dict[Path, str] = {}
+        self._anchors: set[str] = set()
         self._pending: list[tuple[str, Path, Any, str]] = []
 
     def run(self) -> Schema:
@@ -188,9 +202,23 @@ class _Translation:
                 continue  # what is referred to comes back under the names of this translation
             if keyword == "$ref":
                 translated[keyword] = self._reference(value, path, base)
+            elif keyword in EXTENSIONS:
+                translated |= self._extension(keyword, value, path)
             else:
                 translated[keyword] = rebuild(keyword, value, inner)
         return translated
+
+    def _extension(self, keyword: str, value: Any, path: Path) -> Schema:
+        """Return `$schema` or `$anchor` as the normal form has it, or nothing.
+
+        A schema that is referred to may be in the normal form twice, its anchor only once.
+        """
+        if keyword == "$schema":
+            return {} if path else {keyword: DIALECT}
+        if not isinstance(value, str) or value in self._anchors or not _ANCHOR.fullmatch(value):
+            return {}
+        self._anchors.add(value)
+        return {keyword: value}
 
     def _shorthand(self, name: str, path: Path) -> Schema:
         found = read_type(name)

@@ -32,9 +32,13 @@ class Validator:
     address); it answers for itself. Nothing is fetched.
     """
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Compile a schema; raise `ValueError` if it is invalid. Normalised parameters never are."""
+    def __init__(self, schema: Mapping[str, Any], root: str = "the arguments") -> None:
+        """Compile a schema; raise `ValueError` if it is invalid. Normalised parameters never are.
+
+        `root` names the whole value in problems.
+        """
         self.schema: Schema = dict(schema)
+        self._root = root
         self._compiled = jsonschema_rs.Draft202012Validator(self.schema, validate_formats=False, offline=True)
 
     def is_valid(self, value: object) -> bool:
@@ -70,11 +74,13 @@ class Validator:
         return said if len(said) <= _MAX_PROBLEM else said[: _MAX_PROBLEM - 1] + "…"
 
     def _explain(self, error: jsonschema_rs.ValidationError) -> str:
-        place = _place(error.instance_path)
+        place = self._place(error.instance_path)
         got = shorten(error.instance)
         match error.kind:
             case Kind.Required(property=name):
-                return self._missing(_place([*error.instance_path, name]), name, self.outer_schema(error))
+                return self._missing(
+                    self._place([*error.instance_path, name]), name, self.outer_schema(error)
+                )
             case Kind.Type(types=types):
                 return f"{place} must be {' or '.join(types)}, got {got}"
             case Kind.Enum(options=options):
@@ -85,6 +91,10 @@ class Validator:
                 reasons = dict.fromkeys(self._explain(branch[0]) for branch in branches[:4] if branch)
                 return f"{place} fits none of its alternatives: {'; or '.join(reasons)}"
         return f"{place}: {shorten_text(error.message)}, got {got}"
+
+    def _place(self, path: Iterable[str | int]) -> str:
+        shown = "".join(f"[{token}]" if isinstance(token, int) else f".{token}" for token in path)
+        return f"`{shorten_text(shown.removeprefix('.'))}`" if shown else self._root
 
     def _missing(self, place: str, name: str, outer: Schema) -> str:
         wanted = outer.get("properties", {}).get(name)
@@ -118,11 +128,6 @@ def shorten(value: object) -> str:
 def shorten_text(text: str, length: int = 160) -> str:
     """Return a text, cut to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def _place(path: Iterable[str | int]) -> str:
-    shown = "".join(f"[{token}]" if isinstance(token, int) else f".{token}" for token in path)
-    return f"`{shorten_text(shown.removeprefix('.'))}`" if shown else "the arguments"
 
 
 def _listed(values: Iterable[object]) -> str:

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
-from beckon_agent.api.mcp.call import to_call_result
+from beckon_agent.api.mcp.results import to_call_result
 from beckon_agent.core.run_events import CallFinished
 
 SOUND = {"media_type": "audio/wav", "data_base64": "AAAA"}
 PICTURE = {"media_type": "image/png", "data_base64": "AAAA"}
+LONG = {"type": "object", "properties": {"long": {"type": "integer"}}}
 PAPER = {"media_type": "application/pdf", "data_base64": "AAAA"}
 
 
@@ -55,3 +56,20 @@ def test_media_are_content_of_their_own() -> None:
     assert content([PICTURE, SOUND, PAPER]) == ([image, audio, {"type": "resource", "resource": paper}], None)
     words = [{"type": "text", "text": "a"}, {"type": "text", "text": "[1]"}]
     assert content(["a", [1], PICTURE], any_json=True) == ([*words, image], None)
+
+
+@pytest.mark.parametrize(
+    ("result", "schema", "fits"),
+    [
+        ({"long": 10**30}, LONG, True),
+        ({"long": 1.5}, LONG, False),
+        (None, {"type": ["object", "null"]}, True),
+        ([{"a": [1, "b"]}], {"items": {"properties": {"a": {"items": {"type": "integer"}}}}}, False),
+    ],
+)
+def test_any_json_is_checked(result: object, schema: dict[str, Any], fits: bool) -> None:
+    found = to_call_result(CallFinished("1", "tool", result, False, 0), any_json=True, schema=schema)
+
+    assert found.get("isError", False) is not fits
+    if fits:
+        assert found["structuredContent"] == result

@@ -65,6 +65,18 @@ def test_what_the_server_says_of_a_tool_becomes_annotations(
     assert found.hints == hints
 
 
+def test_the_schema_of_the_results_becomes_an_annotation() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "x-a": 1}
+    found = become(Tool(name="a", input_schema=SCHEMA, output_schema=schema))
+    broken = become(Tool(name="a", input_schema=SCHEMA, output_schema={"type": "object", "required": 5}))
+
+    assert isinstance(found, ImportedTools)
+    assert json.loads(found.annotations["beckon.dev/returns"]) == schema
+    assert isinstance(broken, ImportedTools)
+    assert "beckon.dev/returns" not in broken.annotations
+    assert "its outputSchema is left out" in broken.notes[0]
+
+
 def test_a_tool_that_cannot_be_one_is_skipped_with_the_reason() -> None:
     broken = become(Tool(name="a", input_schema={"type": "object", "properties": 5}))
     first, twin = import_tools(

@@ -1,15 +1,13 @@
-"""One `tools/call`: made as an agent makes it, with progress, cancellation, and its result.
+"""One `tools/call`: made as an agent makes it, with progress and cancellation.
 
-A result has content for a model to read, and structured content for programs. Before it, the client gets the
-tool's reports, and a sign of life while there are none.
+Before the result, the client gets the tool's reports, and a sign of life while there are none.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import anyio
 from mcp.server.streamable_http import REQUEST_CANCELLED
@@ -25,7 +23,6 @@ from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.outcome import failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 from beckon_contract.failures import Reason
-from beckon_contract.jsontext import dumps
 
 logger = logging.getLogger(__name__)
 
@@ -104,50 +101,6 @@ class ProgressSender:
 
     def _a_little_more(self) -> float:
         return self._last + max(_LEAST, abs(self._last) * _LEAST)
-
-
-_MEDIA = frozenset({"media_type", "data_base64"})
-
-
-def to_call_result(call: CallFinished, *, any_json: bool) -> dict[str, object]:
-    """Return the members of a `tools/call` result.
-
-    Media, alone or in a list, become content of their own. Other JSON is sent twice, as text and as
-    structured content; revisions before 2026-07-28 allow only objects there, later ones `any_json`.
-    """
-    result = call.result
-    parts = result if isinstance(result, list) else [result]
-    if any(_is_media(part) for part in parts):
-        content = [
-            _media_content(part, call.name) if _is_media(part) else _text_content(part) for part in parts
-        ]
-        return {"content": content, "resultType": "complete"}
-    members: dict[str, object] = {"content": [_text_content(result)], "resultType": "complete"}
-    if call.failed:
-        members["isError"] = True
-    if isinstance(result, Mapping) or (any_json and not isinstance(result, str | None)):
-        members["structuredContent"] = result
-    return members
-
-
-def _text_content(result: object) -> dict[str, object]:
-    return {"type": "text", "text": result if isinstance(result, str) else dumps(result).decode()}
-
-
-def _is_media(part: object) -> TypeGuard[Mapping[str, str]]:
-    return (
-        isinstance(part, Mapping) and part.keys() == _MEDIA and all(isinstance(v, str) for v in part.values())
-    )
-
-
-def _media_content(part: Mapping[str, str], name: str) -> dict[str, object]:
-    """Return a picture or a sound as content of its type. Any other bytes become an embedded resource."""
-    media_type, data = part["media_type"], part["data_base64"]
-    kind = media_type.partition("/")[0].lower()
-    if kind in ("image", "audio"):
-        return {"type": kind, "data": data, "mimeType": media_type}
-    resource = {"uri": f"beckon://results/{name}", "mimeType": media_type, "blob": data}
-    return {"type": "resource", "resource": resource}
 
 
 @dataclass(frozen=True, slots=True)

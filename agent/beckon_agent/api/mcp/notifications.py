@@ -213,6 +213,7 @@ def _listed_fields(tools: Mapping[str, Tool]) -> list[tuple[object, ...]]:
             one.event_type,
             one.description,
             one.parameters,
+            one.returns,
             one.read_only,
             one.destructive,
             one.idempotent,

@@ -24,15 +24,9 @@ from pydantic import ValidationError
 
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE
 from beckon_agent.api.mcp import notifications
-from beckon_agent.api.mcp.call import (
-    REFUSALS,
-    McpCalls,
-    RequestedCall,
-    SendProgress,
-    to_call_result,
-    to_refusal,
-)
+from beckon_agent.api.mcp.call import REFUSALS, McpCalls, RequestedCall, SendProgress, to_refusal
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
+from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.task_documents import TaskRuns
 from beckon_agent.api.mcp.tasks import TaskMethods
 from beckon_agent.core.context import request_id
@@ -50,12 +44,13 @@ class BadCursor(ValueError):
     """A cursor not issued by this server."""
 
 
-def tools_page(tools: Mapping[str, Tool], cursor: str | None) -> dict[str, object]:
+def tools_page(tools: Mapping[str, Tool], cursor: str | None, *, any_json: bool = True) -> dict[str, object]:
     """Return the members of a page; raises `BadCursor`.
 
-    The cursor is the last name on the page, so that changes between two pages lose no tool.
+    The cursor is the last name on the page, so that changes between two pages lose no tool. `any_json` is
+    of `output_schema`.
     """
-    found = [_declare_tool(tool) for tool in islice(_tools_after(tools, cursor), PAGE + 1)]
+    found = [_declare_tool(tool, any_json=any_json) for tool in islice(_tools_after(tools, cursor), PAGE + 1)]
     if len(found) <= PAGE:
         return {"tools": found, "resultType": "complete"}
     cursor = f"{_CURSOR}{found[PAGE - 1]['name']}"
@@ -71,12 +66,14 @@ def _tools_after(tools: Mapping[str, Tool], cursor: str | None) -> Iterable[Tool
     return (tool for name, tool in tools.items() if name > last)
 
 
-def _declare_tool(tool: Tool) -> dict[str, object]:
+def _declare_tool(tool: Tool, *, any_json: bool) -> dict[str, object]:
+    schema = output_schema(tool, any_json=any_json)
     return {
         "name": tool.name,
         "title": tool.event_type,
         "description": tool.description,
         "inputSchema": tool.parameters,
+        **({} if schema is None else {"outputSchema": schema}),
         "annotations": {
             "readOnlyHint": tool.read_only,
             # Where an EventType says nothing of it, a client should rather ask once too often.
@@ -135,9 +132,10 @@ class Protocol(Server[Any]):
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
-    async def _list_tools(self, _: Context, params: types.PaginatedRequestParams) -> HandlerResult:
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams) -> HandlerResult:
+        tools = notifications.current.get().hosted.catalogue.current.tools
         try:
-            return tools_page(notifications.current.get().hosted.catalogue.current.tools, params.cursor)
+            return tools_page(tools, params.cursor, any_json=_takes_any_json(context))
         except BadCursor as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
@@ -146,13 +144,14 @@ class Protocol(Server[Any]):
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         arguments = json.dumps(params.arguments or {})
         wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
+        schema = output_schema(_find_tool(params.name), any_json=_takes_any_json(context))
         finished = await self._create_task(context, wanted)
         if isinstance(finished, dict):
             return finished
         finished = finished or await self._calling.make_call(wanted, (now.session, context.request_id))
         if finished.failed and (message := _unknown_tool(finished.result)):
             raise MCPError(types.INVALID_PARAMS, message)
-        return to_call_result(finished, any_json=context.protocol_version in MODERN_PROTOCOL_VERSIONS)
+        return to_call_result(finished, any_json=_takes_any_json(context), schema=schema)
 
     async def _create_task(
         self, context: Context, wanted: RequestedCall
@@ -216,9 +215,18 @@ class Handlers:
             await stopping.wait()
 
 
+def _find_tool(name: str) -> Tool | None:
+    return notifications.current.get().hosted.catalogue.current.tools.get(name)
+
+
 def _load_schema(name: str) -> Mapping[str, Any] | None:
-    tool = notifications.current.get().hosted.catalogue.current.tools.get(name)
+    tool = _find_tool(name)
     return tool.parameters if tool else None
+
+
+def _takes_any_json(context: Context) -> bool:
+    """Return True if the client's revision allows structured content of any kind."""
+    return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def _progress_sender(context: Context) -> SendProgress | None:

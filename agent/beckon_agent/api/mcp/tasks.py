@@ -19,7 +19,8 @@ from pydantic import Field
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.mcp import notifications
-from beckon_agent.api.mcp.call import RequestedCall, to_call_result
+from beckon_agent.api.mcp.call import RequestedCall
+from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.task_documents import TaskRuns, is_slow, task_members
 from beckon_agent.core.context import current_principal
 from beckon_agent.core.model_types import ToolCall
@@ -140,4 +141,5 @@ def _is_task_of(run: StoredRun, hosted: AgentHandle) -> bool:
 def _to_result(call: StoredCall) -> dict[str, object]:
     """Return the members of the result of a task's call."""
     finished = CallFinished(call.id, call.name, call.result, call.failed, call.seconds or 0.0, call.tokens)
-    return to_call_result(finished, any_json=True)
+    tool = notifications.current.get().hosted.catalogue.current.tools.get(call.name)
+    return to_call_result(finished, any_json=True, schema=output_schema(tool, any_json=True))

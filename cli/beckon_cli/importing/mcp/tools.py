@@ -25,11 +25,11 @@ from beckon_cli.importing.candidates import (
     choose_things,
     matches_pattern,
 )
-from beckon_cli.importing.manifests import write_yaml
+from beckon_cli.importing.manifests import json_text, write_yaml
 from beckon_cli.importing.mcp.service import service_name
-from beckon_contract.catalogue.annotations import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY
+from beckon_contract.catalogue.annotations import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY, RETURNS
 from beckon_contract.names import Identity, assign_names
-from beckon_contract.schema.parameters import SchemaError, normalise
+from beckon_contract.schema.parameters import SchemaError, normalise, normalise_result
 
 _SECONDS = 60.0
 
@@ -138,6 +138,7 @@ class ImportedTools:
     hints: Mapping[str, str]
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    returns: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -156,7 +157,8 @@ class ImportedTools:
         rule = {"server": self.url or self.server.name, "tool": self.what}
         if self.server.credential:
             rule["credential"] = self.server.credential
-        return {**self.hints, MCP: write_yaml(rule)}
+        returns = {} if self.returns is None else {RETURNS: json_text(self.returns)}
+        return {**self.hints, MCP: write_yaml(rule), **returns}
 
     @property
     def url(self) -> str:
@@ -206,9 +208,28 @@ def _import_tools(tools: Iterable[Tool], server: Server) -> Iterator[ImportedToo
             yield Skipped(tool.name, name, f"its parameters cannot be used: {error}")
             continue
         taken.add(name)
+        returns, notes = _read_output_schema(tool)
         yield ImportedTools(
-            server, tool.name, name, _description_of(tool), tool.input_schema, _hint_annotations(tool)
+            server,
+            tool.name,
+            name,
+            _description_of(tool),
+            tool.input_schema,
+            _hint_annotations(tool),
+            notes=notes,
+            returns=returns,
         )
+
+
+def _read_output_schema(tool: Tool) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
+    """Return the schema of a tool's results, and a note for one that cannot be used."""
+    if tool.output_schema is None:
+        return None, ()
+    try:
+        normalise_result(tool.output_schema)
+    except SchemaError as error:
+        return None, (f"its outputSchema is left out, because it cannot be used: {error}",)
+    return tool.output_schema, ()
 
 
 def object_name(text: str) -> str:

@@ -14,7 +14,7 @@ from beckon_cli.importing.openapi.operations import Operation, Parameter
 from beckon_cli.importing.openapi.schemas import Bundle, example_of
 from beckon_cli.importing.openapi.words import MAX_PARAMETER, argument_name, says_nothing, to_plain_text
 from beckon_contract.schema.expansion import Expansion, Stack
-from beckon_contract.schema.keywords import Schema, stated_types
+from beckon_contract.schema.keywords import Schema, stated_types, without_extensions
 from beckon_contract.schema.parameters import normalise
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
@@ -252,9 +252,8 @@ def _arguments_schema(flat: Flat, definitions: Schema) -> Schema:
         schema["required"] = list(dict.fromkeys(flat.required))
     if flat.alternatives:
         schema["anyOf"] = flat.alternatives
-    return normalise(
-        {**schema, "additionalProperties": False, **({"$defs": definitions} if definitions else {})}
-    )
+    whole = {**schema, "additionalProperties": False, **({"$defs": definitions} if definitions else {})}
+    return without_extensions(normalise(whole))  # a vendor's extensions are of no use to a caller
 
 
 def _write_scalar(value: object) -> str:
