@@ -63,6 +63,10 @@ class Grammar:
         return frozenset(literal[:end] for literal in self._literals for end in range(1, len(literal)))
 
     @cached_property
+    def _initials(self) -> frozenset[str]:
+        return frozenset(literal[0] for literal in self._literals)
+
+    @cached_property
     def _longest(self) -> int:
         return max(map(len, self._prefixes), default=0)
 
@@ -83,7 +87,7 @@ class Grammar:
         It may also be the beginning of a longer one.
         """
         for start in range(max(at, len(text) - self._longest), len(text)):
-            if text[start:] in self._prefixes:
+            if text[start] in self._initials and text[start:] in self._prefixes:
                 return start
         return len(text)
 
@@ -155,9 +159,10 @@ class MarkupReader:
 
     def _go_on(self) -> list[Item]:
         next(self._steps, None)
-        found = [item for _, group in groupby(self._out, type) for item in _join_texts(list(group))]
-        self._out.clear()
-        return found
+        found, self._out = self._out, []
+        if len(found) < 2:
+            return found
+        return [item for _, group in groupby(found, type) for item in _join_texts(list(group))]
 
     def _show_text(self, text: str) -> None:
         """Show text; blanks after a held call are held with it. Other text decides about the held calls."""

@@ -12,6 +12,8 @@ _UNLIKELY = -9999.0  # OpenAI's number for a token that is very unlikely
 
 def read_usage(payload: Mapping[str, object]) -> Usage | None:
     """Return the usage of a payload, `None` without one."""
+    if "usage" not in payload and "x_groq" not in payload:  # most payloads of a stream
+        return None
     usage = json_values.as_mapping(payload.get("usage")) or json_values.as_mapping(
         json_values.as_mapping(payload.get("x_groq")).get("usage")
     )

@@ -6,7 +6,7 @@ a name twice, or arguments as an object. So a fragment is judged by what the cal
 before it still lacks, and never by its id alone.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -25,6 +25,8 @@ from beckon_agent.core.model_types import (
 from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, TextDelta
 from beckon_agent.model.answer_details import read_citations, read_logprobs, read_usage
 from beckon_agent.model.reasoning import ThinkSplitter
+
+_Piece = TextDelta | ReasoningDelta
 
 _KNOWN = frozenset({"index", "id", "type", "function"})
 
@@ -173,6 +175,7 @@ class AnswerReader:
     def __init__(self) -> None:
         self.spoke = False
         """Whether anything of an answer came, be it empty."""
+        self._pieces: list[_Piece] = []  # of the payload that is read
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
@@ -191,8 +194,8 @@ class AnswerReader:
         self._brought: set[str] = set()
         self._beside: Mapping[str, object] = {}
 
-    def feed(self, payload: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
-        """Take one payload; yield the pieces to show."""
+    def feed(self, payload: Mapping[str, object]) -> list[_Piece]:
+        """Take one payload; return the pieces to show."""
         self._usage = read_usage(payload) or self._usage
         self._fingerprint = payload.get("system_fingerprint") or self._fingerprint
         choices = payload.get("choices")
@@ -200,16 +203,18 @@ class AnswerReader:
             # Azure's asynchronous filter results are choices without a delta (autogen#6465).
             if isinstance(choice, dict) and choice.get("index", 0) in (0, None):
                 self.spoke = True
-                yield from self._read_choice(choice)
+                self._read_choice(choice)
+        return self._take_pieces()
 
-    def finish(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Yield the pieces still held back."""
+    def finish(self) -> list[_Piece]:
+        """Return the pieces still held back."""
         beside, self._beside = self._beside, {}
-        yield from self._read_message(beside, {}, besides=frozenset(self._brought))
-        yield from self._read_reasoning(self._thoughts.close())
-        yield from self._collect_pieces(self._splitter.feed(self._words.close()))
-        yield from self._collect_pieces(self._splitter.close())
-        yield from self._read_refusal(self._refusing.close(), ())
+        self._read_message(beside, {}, besides=frozenset(self._brought))
+        self._read_reasoning(self._thoughts.close())
+        self._collect_pieces(self._splitter.feed(self._words.close()))
+        self._collect_pieces(self._splitter.close())
+        self._read_refusal(self._refusing.close(), ())
+        return self._take_pieces()
 
     def mark_whole(self) -> None:
         """Mark the answer as whole without a finish reason.
@@ -250,15 +255,18 @@ class AnswerReader:
             ),
         )
 
-    def _read_choice(self, choice: Mapping[str, object]) -> Iterator[TextDelta | ReasoningDelta]:
+    def _take_pieces(self) -> list[_Piece]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def _read_choice(self, choice: Mapping[str, object]) -> None:
         delta, message = choice.get("delta"), json_values.as_mapping(choice.get("message"))
         if delta is not None and message:
             # Perplexity repeats the whole text so far in `message` beside every delta, also an empty one.
             self._beside = message
-        logprobs = choice.get("logprobs")
-        yield from self._read_message(
+        self._read_message(
             message if delta is None else json_values.as_mapping(delta),
-            json_values.as_mapping(logprobs) if logprobs else {},
+            json_values.as_mapping(choice.get("logprobs")),
         )
         self._finish_reason = self._finish_reason or json_values.as_text(choice.get("finish_reason")) or None
 
@@ -268,7 +276,7 @@ class AnswerReader:
         logprobs: Mapping[str, object],
         *,
         besides: Collection[str] = (),
-    ) -> Iterator[TextDelta | ReasoningDelta]:
+    ) -> None:
         """Read a delta or a message without the parts in `besides`. Those parts are there already."""
         thought = json_values.first_piece(message, "reasoning_content", "reasoning")
         content = message.get("content")
@@ -279,41 +287,37 @@ class AnswerReader:
         calls = message.get("tool_calls")
         if thought and "thought" not in besides:
             self._brought.add("thought")
-            yield from self._read_reasoning(self._thoughts.feed(thought))
+            self._read_reasoning(self._thoughts.feed(thought))
         if logprobs and (text or not thought):
             self._held_logprobs += read_logprobs(logprobs.get("content"))
         if text and "words" not in besides:
             self._brought.add("words")
-            yield from self._collect_pieces(self._splitter.feed(self._words.feed(text)))
+            self._collect_pieces(self._splitter.feed(self._words.feed(text)))
         if refusal and isinstance(refusal, str) and "refusal" not in besides:
             self._brought.add("refusal")
-            yield from self._read_refusal(
-                self._refusing.feed(refusal), read_logprobs(logprobs.get("refusal"))
-            )
+            self._read_refusal(self._refusing.feed(refusal), read_logprobs(logprobs.get("refusal")))
         if annotations := message.get("annotations"):
             self._annotations += [one for one in read_citations(annotations) if one not in self._annotations]
         if calls and "calls" not in besides:
             self._brought.add("calls")
             self._calls.feed(calls)
 
-    def _read_reasoning(self, piece: str) -> Iterator[TextDelta | ReasoningDelta]:
+    def _read_reasoning(self, piece: str) -> None:
         if piece:
-            yield from self._collect_pieces([ReasoningDelta(piece)])
+            self._collect_pieces([ReasoningDelta(piece)])
 
-    def _read_refusal(self, piece: str, logprobs: Logprobs) -> Iterator[TextDelta]:
+    def _read_refusal(self, piece: str, logprobs: Logprobs) -> None:
         if piece:
             self._refusal.append(piece)
             self._refusal_logprobs.append(logprobs)
-            yield RefusalDelta(piece, logprobs)
+            self._pieces.append(RefusalDelta(piece, logprobs))
 
-    def _collect_pieces(
-        self, pieces: list[TextDelta | ReasoningDelta]
-    ) -> Iterator[TextDelta | ReasoningDelta]:
+    def _collect_pieces(self, pieces: Iterable[_Piece]) -> None:
         for piece in pieces:
             (self._text if isinstance(piece, TextDelta) else self._reasoning).append(piece.text)
-            yield self._with_logprobs(piece) if self._held_logprobs else piece
+            self._pieces.append(self._with_logprobs(piece) if self._held_logprobs else piece)
 
-    def _with_logprobs(self, piece: TextDelta | ReasoningDelta) -> TextDelta | ReasoningDelta:
+    def _with_logprobs(self, piece: _Piece) -> _Piece:
         """Return a piece with the log probabilities of its tokens; those of reasoning are not shown."""
         logprobs, self._held_logprobs = self._held_logprobs, ()
         if isinstance(piece, ReasoningDelta):

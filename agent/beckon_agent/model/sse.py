@@ -127,7 +127,7 @@ class _EventReader:
         # A payload is one line with every known server, so it is read at once;
         # only data that is no JSON yet waits for the lines after it.
         self._data.append(value)
-        text = b"\n".join(self._data)
+        text = b"\n".join(self._data) if len(self._data) > 1 else value
         try:
             data = parse_json(text)
         except ValueError:
@@ -152,10 +152,12 @@ async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         start = 1 if after_cr and chunk.startswith(b"\n") else 0
         after_cr = chunk.endswith(b"\r")
         for end in _LINE_END.finditer(chunk, start):
-            pending += chunk[start : end.start()]
-            yield bytes(pending)
-            pending.clear()
+            line = chunk[start : end.start()]
             start = end.end()
+            if pending:
+                line = bytes(pending) + line
+                pending.clear()
+            yield line
         pending += chunk[start:]
     if pending:
         yield bytes(pending)

@@ -185,22 +185,22 @@ class DialectModel:
                 if not begun and self._is_outdated(manner, tools, options):
                     raise _Outdated
                 begun = True
-                match item:
-                    case ReasoningDelta() | RefusalDelta():
-                        yield item
-                    case TextDelta(text, logprobs):
-                        for piece in await reading.feed(text, logprobs if dialect.native else ()):
-                            yield piece
-                    case Turn():
-                        for piece in await reading.finish(called=bool(item.calls)):
-                            yield piece
-                        yield replace(
-                            item,
-                            text=reading.text,
-                            calls=(*item.calls, *reading.calls),
-                            refused=tuple(screen.refused),
-                            details=reading.complete_details(item.details),
-                        )
+                if type(item) is TextDelta:
+                    logprobs = item.logprobs if dialect.native else ()
+                    for piece in await reading.feed(item.text, logprobs):
+                        yield piece
+                elif isinstance(item, Turn):
+                    for piece in await reading.finish(called=bool(item.calls)):
+                        yield piece
+                    yield replace(
+                        item,
+                        text=reading.text,
+                        calls=(*item.calls, *reading.calls),
+                        refused=tuple(screen.refused),
+                        details=reading.complete_details(item.details),
+                    )
+                elif isinstance(item, ReasoningDelta | RefusalDelta):
+                    yield item
 
     def _make_reader(self, dialect: Dialect, declarations: Sequence[Declaration], allows: Allows) -> Reader:
         """Return a reader for one answer.
@@ -309,10 +309,15 @@ class _Reading:
     def __init__(self, reader: Reader, *, in_thread: bool) -> None:
         self._reader = reader
         self._in_thread = in_thread
-        self.text = ""
         self.calls: list[ToolCall] = []
+        self._texts: list[str] = []
         self._held: Logprobs = ()
         self._logprobs: Logprobs = ()
+
+    @property
+    def text(self) -> str:
+        """The text shown so far."""
+        return "".join(self._texts)
 
     async def feed(self, text: str, logprobs: Logprobs) -> list[TextDelta]:
         """Read the next piece of the answer; return the text to show, with its log probabilities."""
@@ -331,9 +336,13 @@ class _Reading:
         return self._take_items(self._reader.finish(called=called))
 
     def _take_items(self, items: Sequence[Item]) -> list[TextDelta]:
-        shown = [item for item in items if isinstance(item, TextDelta) and item.text]
-        self.text += "".join(item.text for item in shown)
-        self.calls.extend(item for item in items if isinstance(item, ToolCall))
+        shown: list[TextDelta] = []
+        for item in items:
+            if isinstance(item, ToolCall):
+                self.calls.append(item)
+            elif item.text:
+                shown.append(item)
+                self._texts.append(item.text)
         if self._held and items:
             held, self._held = self._held, ()
             if shown and len(shown) == len(items):  # else the tokens are those of a call as well

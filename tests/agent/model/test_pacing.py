@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import pytest
 
@@ -77,9 +78,10 @@ async def test_what_is_there_is_taken_at_once_and_a_failure_after_it() -> None:
     async with asyncio.timeout(PATIENCE):
         await source.ended.wait()
 
-    assert await paced.take_all() == [1]
+    batches = paced.yield_batches(keep_alive=PATIENCE)
+    assert await anext(batches) == [1]
     with pytest.raises(ValueError, match="broken"):
-        await paced.take_all()
+        await anext(batches)
     await paced.close()
 
 
@@ -98,8 +100,9 @@ async def test_a_stream_that_nobody_takes_is_read_only_a_little_ahead() -> None:
     ahead = len(read)
 
     assert ahead < 50
-    assert await paced.take_all() == list(range(ahead))
-    assert await paced.take_all() == list(range(ahead, 2 * ahead))
+    async with aclosing(paced.yield_batches(keep_alive=PATIENCE)) as batches:
+        assert await anext(batches) == list(range(ahead))
+        assert await anext(batches) == list(range(ahead, 2 * ahead))
     await paced.close()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, NotRequired
 
+import orjson
 from typing_extensions import TypedDict
 
 from beckon_agent.api.chat.request import handed_id, new_run_id
@@ -191,15 +192,14 @@ class Completion:
         """Return the chunk for an event. `None` if the event is not sent to clients."""
         match event:
             case RefusalDelta(text, logprobs):
-                return self._write_chunk({"refusal": text}, logprobs=_to_logprobs((), logprobs))
+                return self._write_text({"refusal": text}, _to_logprobs((), logprobs))
             case TextDelta(text, logprobs):
                 self.length += len(text)
-                found = _to_logprobs(logprobs, ()) if logprobs else None
-                return self._write_chunk({"content": text}, logprobs=found)
+                return self._write_text({"content": text}, _to_logprobs(logprobs, ()))
             case AnnotationAdded():
                 return self._write_chunk({"annotations": [_to_annotation(event, self.length)]})
             case ReasoningDelta(text):
-                return self._write_chunk({"reasoning_content": text})
+                return self._write_text({"reasoning_content": text})
             case CallStarted() | CallProgressed() | CallFinished() if self.with_events:
                 return self._write_chunk({}, beckon=call_document(event))
             case ClientCallRequested():
@@ -262,25 +262,28 @@ class Completion:
         function: ChatFunction = {"name": call.name, "arguments": call.arguments}
         return {"id": handed_id(self.run, call.id), "type": "function", "function": function}
 
+    def _write_text(self, delta: ChatDelta, logprobs: ChatLogprobs | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": None}
+        write = dumps if logprobs else orjson.dumps  # `dumps` checks all numbers, and texts have none
+        return b"data: " + write(self._with_head({"choices": [choice]})) + b"\n\n"
+
     def _write_chunk(
-        self,
-        delta: ChatDelta,
-        *,
-        finish_reason: FinishReason | None = None,
-        logprobs: ChatLogprobs | None = None,
-        **extra: CallDocument | str,
+        self, delta: ChatDelta, *, finish_reason: FinishReason | None = None, **extra: CallDocument | str
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return self._to_sse({"choices": [choice], **extra})
 
     def _to_sse(self, members: dict[str, object]) -> bytes:
-        head = {
+        return b"data: " + dumps(self._with_head(members)) + b"\n\n"
+
+    def _with_head(self, members: dict[str, object]) -> dict[str, object]:
+        return {
             "id": self.id,
             "object": "chat.completion.chunk",
             "created": self.created,
             "model": self.agent,
+            **members,
         }
-        return b"data: " + dumps({**head, **members}) + b"\n\n"
 
 
 def _to_logprobs(content: Logprobs, refusal: Logprobs) -> ChatLogprobs | None:

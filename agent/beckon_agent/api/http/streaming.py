@@ -126,30 +126,21 @@ class PacedStream(Generic[Item]):
         self._make_room()
         return item
 
-    async def take_all(self) -> list[Item]:
-        """Return the items read so far, an empty list only at the end.
-
-        Waits for the first of them. Raises the stream's failure.
-        """
-        await self.is_ready(None)
-        if not self._came:
-            self._raise_failure()
-        items = list(self._came)
-        self._came.clear()
-        self._make_room()
-        return items
-
     async def yield_batches(self, keep_alive: float) -> AsyncGenerator[list[Item]]:
         """Yield the items in batches as they come.
 
-        An empty batch comes after every `keep_alive` seconds without an item.
+        An empty batch comes after every `keep_alive` seconds without an item. Raises the stream's failure
+        after its last item.
         """
         while True:
             while not await self.is_ready(keep_alive):
                 yield []
-            items = await self.take_all()
-            if not items:
+            if not self._came:
+                self._raise_failure()
                 return
+            items = list(self._came)
+            self._came.clear()
+            self._make_room()
             yield items
 
     async def close(self) -> None:
