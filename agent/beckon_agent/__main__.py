@@ -176,7 +176,7 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
                 mcp=McpSettings(
                     policy, settings.max_request_bytes, cancellations=Cancellations(store.counters)
                 ),
-                storage=RunStorage(store, engine, rules, keys, settings.store_chats),
+                storage=RunStorage(store, engine, rules, keys, settings.store_chats, settings.public_url),
             )
             limits_of_port = settings.connection_limits()
             config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)

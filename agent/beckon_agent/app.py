@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
+from beckon_agent.api.a2a.server import A2aFace, mount_a2a
 from beckon_agent.api.chat import routes as chat
 from beckon_agent.api.chat import stored as stored_chats
 from beckon_agent.api.chat.request import HandedCalls
@@ -61,13 +62,17 @@ _SHOWN_PATH = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class RunStorage:
-    """The parts for storing runs. The routes for stored runs exist only with it."""
+    """The parts for storing runs. The routes for stored runs exist only with it.
+
+    `public_url` is the address of the service for clients, empty for that of each request.
+    """
 
     store: Store
     engine: RunEngine
     rules: EventRules = field(default_factory=EventRules)
     reply_keys: ReplyKeys = field(default_factory=ReplyKeys)
     store_chats: bool = False
+    public_url: str = ""
 
 
 AuthWrapper = Callable[[ASGIApp], ASGIApp]
@@ -112,6 +117,9 @@ def build_app(
         app.include_router(routes)
     mcp = replace(mcp or McpSettings(max_request_bytes=max_request_bytes), tasks=_task_runs(storage))
     face = mount_mcp(app, service, mcp)
+    if storage is not None:
+        stalled = (pace or StreamPace()).stalled
+        mount_a2a(app, A2aFace(service, storage.engine, storage.store, storage.public_url, stalled))
     app.router.routes.extend(page.make_routes())
     app.add_middleware(HeadRequests, routes=app.router.routes)
     app.add_middleware(BodyLimit, limit=max_request_bytes)

@@ -3,11 +3,13 @@
 import subprocess
 import sys
 
-# Each of 1 to 90 MB, and loaded by those who use it: a cluster, MCP, PostgreSQL, an issuer, a collector.
+# Each of 1 to 90 MB, and loaded by those who use it: a cluster, MCP, A2A, PostgreSQL, an issuer, a collector.
 NOT_FOR_ALL = (
+    "a2a",
     "alembic",
     "asyncpg",
     "cryptography",
+    "google.protobuf",
     "httpx2",
     "json_repair",
     "jwt",

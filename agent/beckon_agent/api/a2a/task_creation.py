@@ -1,0 +1,137 @@
+"""A client's message as a new task, or as the decision that a task waits for."""
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+from a2a.types.a2a_pb2 import Message, Role, SendMessageRequest
+from a2a.utils.errors import (
+    ContentTypeNotSupportedError,
+    InvalidParamsError,
+    PushNotificationNotSupportedError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+
+from beckon_agent.api.a2a.calls import A2aCall
+from beckon_agent.api.a2a.messages import message_digest, read_decisions, to_chat_message
+from beckon_agent.api.a2a.tasks import FACE, context_of, pending_calls
+from beckon_agent.api.responses.documents import event_of_approval
+from beckon_agent.api.responses.items import says_something
+from beckon_agent.core.records import FINAL, Decision, NewRun, StoredConversation, StoredRun
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Ask, Engine
+from beckon_agent.store.base import RunExists, Store
+
+_MOST_ID = 300
+_SHOWN = 80
+
+
+def conversation_of(owner: str, context: str) -> str:
+    """Return the conversation id of an owner's own context id.
+
+    It is another one for each owner, so that no client learns of the contexts of others.
+    """
+    digest = hashlib.sha256(f"{owner}\n{context}".encode())
+    return f"conv_{digest.hexdigest()[:32]}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCreator:
+    """Begins the runs of messages, and continues waiting ones."""
+
+    engine: Engine
+    store: Store
+
+    async def accept_message(self, params: SendMessageRequest, call: A2aCall) -> StoredRun:
+        """Return the run of a message. The same message again is that of the run begun before.
+
+        Raises the errors of the protocol, and those of `Engine.start`.
+        """
+        _check_request(params)
+        message = params.message
+        if message.task_id:
+            return await self._continue_task(message, call)
+        run_id = f"task_{message_digest(call.owner, call.hosted.name, message)[:32]}"
+        return await self.engine.get(run_id) or await self._start_task(run_id, message, call)
+
+    async def _start_task(self, run_id: str, message: Message, call: A2aCall) -> StoredRun:
+        given = to_chat_message(message)
+        if not says_something([given]):
+            raise InvalidParamsError("message.parts: there is nothing to answer; send a part with text")
+        conversation, is_new = await self._open_conversation(run_id, message.context_id, call.owner)
+        new = NewRun(
+            id=run_id,
+            owner=call.owner,
+            agent=call.hosted.name,
+            face=FACE,
+            input=[given],
+            request={FACE: {"context": message.context_id or conversation, "message": message.message_id}},
+            conversation=conversation,
+            background=True,  # a task outlives the connection of its client
+        )
+        try:
+            return await self.engine.start(Ask(new, call.hosted, Options()))
+        except RunExists:  # the same message came twice at this moment
+            return await self.engine.get(run_id) or _raise_deleted(run_id)
+        except Exception:
+            if is_new:
+                await self.store.conversations.close(conversation)
+            raise
+
+    async def _open_conversation(self, run_id: str, context: str, owner: str) -> tuple[str, bool]:
+        """Return the conversation of a context id, and whether it is new."""
+        conversations = self.store.conversations
+        found = await conversations.find(context) if context else None
+        if found is not None and found.owner == owner:  # a conversation of another API
+            return found.id, False
+        named = conversation_of(owner, context or run_id)
+        if await conversations.find(named) is not None:
+            return named, False
+        opened = StoredConversation(id=named, owner=owner, metadata={}, created_at=time.time())
+        try:
+            await conversations.open(opened, [])
+        except ValueError:  # another task of the context has opened it at this moment
+            return named, False
+        return named, True
+
+    async def _continue_task(self, message: Message, call: A2aCall) -> StoredRun:
+        run = await self.engine.get(message.task_id)
+        if run is None or (run.owner, run.agent, run.face) != (call.owner, call.hosted.name, FACE):
+            raise TaskNotFoundError(f"there is no task {message.task_id[:_SHOWN]!r}; leave out 'taskId'")
+        context = context_of(run)
+        if message.context_id and message.context_id != context:
+            raise InvalidParamsError(f"message.contextId: the task is of the context {context[:_SHOWN]!r}")
+        if run.status in FINAL:
+            cure = "send the message with its 'contextId' and without 'taskId'"
+            raise UnsupportedOperationError(f"the task has ended, it is {run.status}; {cure}")
+        pending = pending_calls((await self.store.runs.load_past(run.id)).calls)
+        if not pending:
+            raise UnsupportedOperationError("the task still works; wait for its end, or cancel it")
+        for decision in read_decisions(message, pending):
+            word: Decision = "approved" if decision.approve else "denied"
+            event = event_of_approval(decision.id) or ""
+            if not await self.engine.decide_call(event, word, by=call.owner, reason=decision.reason):
+                raise UnsupportedOperationError(f"{decision.id}: another decision was made at this moment")
+        return await self.engine.get(run.id) or _raise_deleted(run.id)
+
+
+def _raise_deleted(run_id: str) -> StoredRun:
+    raise TaskNotFoundError(f"the task {run_id} was deleted at this moment; send the message again")
+
+
+def _check_request(params: SendMessageRequest) -> None:
+    """Raise for a message that no task is made of."""
+    message, configuration = params.message, params.configuration
+    for name, value in (("messageId", message.message_id), ("contextId", message.context_id)):
+        if len(value) > _MOST_ID:
+            raise InvalidParamsError(f"message.{name}: at most {_MOST_ID} characters")
+    if message.role != Role.ROLE_USER:
+        raise InvalidParamsError("message.role: a client's message has the role ROLE_USER")
+    modes = configuration.accepted_output_modes
+    if modes and not any(mode.startswith(("text", "*", "application/json")) for mode in modes):
+        raise ContentTypeNotSupportedError("the agent answers in text; accept 'text/plain'")
+    if configuration.HasField("task_push_notification_config"):
+        raise PushNotificationNotSupportedError(
+            "there are no push notifications: subscribe to the task, or read it with GetTask"
+        )
