@@ -5,7 +5,7 @@ ROOMS := contract runtime sources broker shim operator agent demo tools adapter 
 RUN_ROOMS := $(filter-out operator,$(ROOMS))
 IMAGES := agent shim operator tools broker
 REGISTRY ?= dev.local
-TAG ?= 0.1.0
+TAG ?= $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' cli/pyproject.toml)
 BIN := .venv/bin
 PAGE := agent/beckon_agent/page/vendor
 PAGE_TOOLS := agent/node_modules/.ready
@@ -13,7 +13,7 @@ UV := .uv/bin/uv
 LOCAL_MODEL := cli/beckon_cli/local/local_model.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start dist images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
+.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start release dist images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -114,6 +114,10 @@ bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestRe
 	$(BIN)/python -m bench.broker --cluster
 
 VERSION ?= $(TAG)
+release: .venv/ready ## Write a version everywhere and cut the changelog for it: make release VERSION=1.2.3
+	@test '$(origin VERSION)' != file || { echo 'make release: no version; write make release VERSION=1.2.3' >&2; exit 2; }
+	@$(BIN)/python -m supply_chain.release cut '$(VERSION)'
+
 dist: .venv/ready $(PAGE)/LICENCES.txt ## Build a wheel of every room into dist/wheels: make dist VERSION=1.2.3
 	@$(BIN)/python -m supply_chain.wheels dist/wheels --version $(VERSION)
 

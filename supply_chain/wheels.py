@@ -14,17 +14,13 @@ import tempfile
 from pathlib import Path
 
 from supply_chain.packages import ROOT, distribution_of
+from supply_chain.release import BadRelease, current_version, require_version
 from supply_chain.sbom import ROOMS
 
 _EXAMPLES = Path("deploy/examples")
 _VENDORED = Path("agent/beckon_agent/page/vendor")
-_VERSION = re.compile(r"\d+(\.\d+){2}((a|b|rc)\d+)?(\.dev\d+)?")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules", "*.pyc", ".*")
 _OWN = re.compile(r'(?<!name = )"(beckon(?:-[a-z]+)?)(\[[a-z,]+\])?"')
-
-
-class BadRelease(Exception):
-    """A release that cannot be built; the message has the cause and the cure."""
 
 
 def build_wheels(version: str, folder: Path) -> list[Path]:
@@ -32,8 +28,7 @@ def build_wheels(version: str, folder: Path) -> list[Path]:
 
     Raises `BadRelease`.
     """
-    if not _VERSION.fullmatch(version):
-        raise BadRelease(f"{version!r} is no version of a release; write one such as 1.2.3 or 1.2.3rc1")
+    require_version(version)
     if not (ROOT / _VENDORED / "LICENCES.txt").exists():
         raise BadRelease(f"{_VENDORED} is empty, and the agent's page would not load; run: make page")
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +74,9 @@ def main() -> int:
     """Build the wheels; return 0, or 2 with one line of reason."""
     parser = argparse.ArgumentParser(description="Build a wheel of every room.")
     parser.add_argument("folder", type=Path, help="where they go; wheels that are there are removed")
-    parser.add_argument("--version", default="0.1.0", help="the version of all of them (0.1.0)")
+    parser.add_argument(
+        "--version", default=current_version(), help="the version of all of them (%(default)s)"
+    )
     options = parser.parse_args()
     try:
         for wheel in build_wheels(options.version, options.folder):

@@ -3,9 +3,10 @@
 from pathlib import Path
 from string import Template
 
+from tests.cluster.images.inputs import reference
 from tests.cluster.kube import Kube
 
-IMAGE = "dev.local/beckon-tools:0.1.0"
+IMAGE = reference("tools")
 _HERE = Path(__file__).parent
 
 

@@ -26,6 +26,7 @@ from bench.cluster.usage import NotOnThisNode
 from bench.requestreply.answers import CASES, ask
 from bench.requestreply.measure import Measured, Meter
 from bench.requestreply.topology import NAMESPACE, Images, Side, Topology, install
+from tests.cluster.images.inputs import reference
 from tests.cluster.kube import KubectlFailed
 
 
@@ -112,7 +113,7 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="a minute or two: does it work at all")
     parser.add_argument("--rounds", type=int, default=FULL.rounds, help="how often everything is measured")
-    parser.add_argument("--shim-image", default="dev.local/beckon-shim:0.1.0")
+    parser.add_argument("--shim-image", default=reference("shim"))
     parser.add_argument("--tool-image", default=IMAGE, help="has Python and uvicorn")
     arguments = parser.parse_args()
     plan = QUICK if arguments.quick else replace(FULL, rounds=arguments.rounds)

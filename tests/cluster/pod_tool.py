@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tests.cluster.images.inputs import reference
 from tests.cluster.kube import until
 from tests.cluster.platform import Platform
 
@@ -59,7 +60,7 @@ class PodTool:
         environment = {"PYTHONPATH": "/source", **self.environment}
         container = {
             "name": "tool",
-            "image": "dev.local/beckon-tools:0.1.0",
+            "image": reference("tools"),
             "command": ["python", "-m", "uvicorn" if self.plain else "beckon_tools"],
             "args": PLAIN if self.plain else ["serve", f"source:{self.name}", "--host=0.0.0.0"],
             "env": [{"name": name, "value": value} for name, value in environment.items()],

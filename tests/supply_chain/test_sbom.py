@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from referencing import Registry, Resource
 
 from supply_chain.packages import ROOT, BadLock, read_lock
+from supply_chain.release import current_version
 from supply_chain.sbom import IMAGES, ROOMS, main, of_image
 
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -66,7 +67,7 @@ def test_an_images_bill_has_what_its_lock_installs(bills: dict[str, dict[str, An
     found = purls(bills[f"beckon-{image}.image.cdx.json"])
 
     assert installed <= found
-    assert {f"pkg:pypi/beckon-{room}@0.1.0" for room in IMAGES[image]} <= found
+    assert {f"pkg:pypi/beckon-{room}@{current_version()}" for room in IMAGES[image]} <= found
     assert not any("win32" in purl or "colorama" in purl for purl in found)
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from supply_chain.packages import distribution_of
+from supply_chain.release import BadRelease
 from supply_chain.sbom import ROOMS
-from supply_chain.wheels import BadRelease, build_wheels, pin_version
+from supply_chain.wheels import build_wheels, pin_version
 from tests.e2e.local_platform import LocalPlatform
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,10 +5,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from supply_chain.release import current_version
 from supply_chain.sbom import IMAGES
 
 ROOT = Path(__file__).resolve().parents[3]
-VERSION = "0.1.0"
+VERSION = current_version()
 
 RECIPE = ("Dockerfile", ".dockerignore", "requirements-build.lock")
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tests.cluster.images.inputs import reference
 from tests.cluster.kube import Kube, until
 from tests.cluster.platform import first_key
 
-TOOLS_IMAGE = "dev.local/beckon-tools:0.1.0"
+TOOLS_IMAGE = reference("tools")
 TOOL = "rolling-sum"
 CALLERS = 4
 SERVE = ("--", "python", "-m", "beckon_tools", "serve", "calculator", "--host=0.0.0.0")

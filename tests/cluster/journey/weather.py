@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from tests.cluster.images.inputs import reference
+
 MANIFESTS = Path(__file__).parent / "manifests"
 EVENT_TYPE = MANIFESTS / "event-type.yaml"
 TRIGGER = MANIFESTS / "trigger.yaml"
@@ -27,7 +29,7 @@ def manifests() -> str:
         "data": {"weather.py": SOURCE},
     }
     container = {
-        "image": "dev.local/beckon-tools:0.1.0",
+        "image": reference("tools"),
         "command": ["python", "-m", "beckon_tools"],
         "args": ["serve", "weather:get_current_weather", "--host=0.0.0.0"],
         "env": [{"name": "PYTHONPATH", "value": "/source"}],

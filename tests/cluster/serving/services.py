@@ -4,7 +4,9 @@ import json
 import textwrap
 from dataclasses import dataclass, field
 
-IMAGE = "dev.local/beckon-tools:0.1.0"
+from tests.cluster.images.inputs import reference
+
+IMAGE = reference("tools")
 WINDOW = "10s"  # after so long without a call a Service goes to sleep; 6s is the least
 
 

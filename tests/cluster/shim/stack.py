@@ -9,12 +9,13 @@ from typing import Any
 
 import yaml
 
+from tests.cluster.images.inputs import reference
 from tests.cluster.kube import Kube
 
 HERE = Path(__file__).resolve().parent
 DEPLOY = HERE.parents[2] / "deploy"
-TOOLS_IMAGE = "dev.local/beckon-tools:0.1.0"
-AGENT_IMAGE = "dev.local/beckon-agent:0.1.0"
+TOOLS_IMAGE = reference("tools")
+AGENT_IMAGE = reference("agent")
 SHIM = "app.kubernetes.io/component=shim"
 
 Manifest = dict[str, Any]
