@@ -6,6 +6,7 @@ minutes and more, which `.ci/run` spends beside the other tests.
 
 import sys
 
+from tests import registry
 from tests.cluster.images.building import PACKAGES, built_images
 from tests.cluster.machine import packages, programs
 from tests.cluster.machine.commands import ClusterError
@@ -20,7 +21,7 @@ def main() -> int:
         packages.require_root()
         with alone(own):
             # All packages at the beginning: apt refuses to work twice at the same time.
-            packages.install((*packages.NEEDED, *PACKAGES))
+            packages.install((*packages.NEEDED, *PACKAGES, *registry.PACKAGES))
             programs.build_all(own, tuple(programs.PRODUCTS))
         built_images(own)
     except ClusterError as error:
