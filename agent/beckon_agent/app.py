@@ -43,7 +43,7 @@ from beckon_agent.api.http.openapi import describe_app
 from beckon_agent.api.http.streaming import ClientGone, StreamPace
 from beckon_agent.api.late_replies import LateReplies, LateReplySink
 from beckon_agent.api.mcp.server import McpSettings, mount_mcp
-from beckon_agent.api.mcp.task_documents import TaskRuns
+from beckon_agent.api.mcp.stored_calls import StoredCalls
 from beckon_agent.api.operations import StoreHealth
 from beckon_agent.api.responses import routes as responses
 from beckon_agent.api.runs import routes as runs
@@ -115,7 +115,7 @@ def build_app(
         app.include_router(routes)
     for routes in () if storage is None else _stored_routes(service, pace or StreamPace(), storage):
         app.include_router(routes)
-    mcp = replace(mcp or McpSettings(max_request_bytes=max_request_bytes), tasks=_task_runs(storage))
+    mcp = replace(mcp or McpSettings(max_request_bytes=max_request_bytes), calls=_stored_calls(storage))
     face = mount_mcp(app, service, mcp)
     if storage is not None:
         stalled = (pace or StreamPace()).stalled
@@ -153,10 +153,10 @@ def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> I
     yield late_replies.make_router(LateReplySink(late, storage.reply_keys, count, attribute))
 
 
-def _task_runs(storage: RunStorage | None) -> TaskRuns | None:
+def _stored_calls(storage: RunStorage | None) -> StoredCalls | None:
     if storage is None:
         return None
-    return TaskRuns(storage.engine, storage.store, storage.engine.keep_seconds)
+    return StoredCalls(storage.engine, storage.store, storage.engine.keep_seconds)
 
 
 def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:

@@ -85,13 +85,19 @@ class Service:
                     async for event in events:
                         yield event
 
-    async def call_tool(self, hosted: AgentHandle, name: str, arguments: str) -> CallFinished:
-        """Make one call without a model, as an agent would. Raises the same errors as `admit`."""
+    async def call_tool(
+        self, hosted: AgentHandle, name: str, arguments: str, *, approved: bool = False
+    ) -> CallFinished:
+        """Make one call without a model, as an agent would. Raises the same errors as `admit`.
+
+        `approved` is True if a person has allowed this call.
+        """
         await self.admit_request(hosted)
         tool_call = ToolCall(id="by-hand", name=name, arguments=arguments)
+        prepared = prepare_calls([tool_call], hosted.catalogue.current.tools)[0]
         with self.count_run():
             finished = await self.caller.make_call(
-                prepare_calls([tool_call], hosted.catalogue.current.tools)[0],
+                prepared.approved() if approved else prepared,
                 event_id=f"by-hand.{secrets.token_hex(8)}",
                 agent=hosted.agent,
                 remaining=REQUESTED_CALL_SECONDS,

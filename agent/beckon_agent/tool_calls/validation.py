@@ -56,6 +56,10 @@ class PreparedCall:
             else replace(self, action=failed_outcome(reason, message))
         )
 
+    def approved(self) -> "PreparedCall":
+        """Return the call as a person has allowed it; a call without need of an approval stays."""
+        return replace(self, action=self.action.tool) if isinstance(self.action, NeedsApproval) else self
+
     def handed_back(self) -> "PreparedCall":
         """Return the call for the client to make; an earlier refusal stays."""
         return self if isinstance(self.action, CallOutcome) else replace(self, action=HandedBack())

@@ -9,7 +9,8 @@ import httpx
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.agent_process import AgentProcess, serving
 from tests.agent.long.rig import Rig
-from tests.agent.mcp.task_client import TaskClient
+from tests.agent.mcp.mcp_server import request
+from tests.agent.mcp.task_client import FORM_SESSION, WITH_BOTH, TaskClient, messages
 from tests.shim.support import KEY
 
 
@@ -73,6 +74,41 @@ async def test_a_task_that_was_never_sent_is_sent_by_the_replica_that_takes_it_o
     assert ended["result"]["structuredContent"] == {"pages": 42}
 
 
+async def test_the_approval_of_a_task_outlives_the_agent_that_made_it(rig: Rig) -> None:
+    async with replica(rig) as first, replica(rig) as second:
+        created = await TaskClient(first.http, WITH_BOTH).call("danger")
+        await TaskClient(first.http, WITH_BOTH).until(created["taskId"], "input_required")
+        first.process.kill()
+        await first.ended()
+        client = TaskClient(second.http, WITH_BOTH)
+        (key,) = (await client.get(created["taskId"]))["inputRequests"]
+        await client.result(
+            "tasks/update", taskId=created["taskId"], inputResponses={key: {"action": "accept"}}
+        )
+        ended = await client.until(created["taskId"], "completed")
+
+    assert ended["result"]["structuredContent"] == {}
+    assert len(rig.tool.calls) == 1
+
+
+async def test_the_answer_to_a_form_may_reach_another_replica_than_the_call(rig: Rig) -> None:
+    body = request("tools/call", {"name": "danger", "arguments": {}})
+    async with (
+        replica(rig) as first,
+        replica(rig) as second,
+        first.http.stream("POST", "/mcp", json=body, headers=FORM_SESSION) as stream,
+    ):
+        coming = messages(stream)
+        form = await anext(coming)
+        answer = {"jsonrpc": "2.0", "id": form["id"], "result": {"action": "accept", "content": {}}}
+        taken = await second.http.post("/mcp", json=answer, headers=FORM_SESSION)
+        result = await anext(coming)
+
+    assert form["method"] == "elicitation/create"
+    assert taken.status_code == 202
+    assert result["result"]["structuredContent"] == {}
+
+
 async def test_another_replica_cancels_a_task(rig: Rig) -> None:
     async with replica(rig) as first, replica(rig, BECKON_PORT=str(rig.port)) as second:
         created = await TaskClient(first.http).call("report")
@@ -102,3 +138,23 @@ async def test_the_task_of_another_owner_is_not_found(rig: Rig, tmp_path: Path) 
         assert error["code"] == -32602
         assert error["message"] == never["message"].replace("task_0", created["taskId"])
     assert still["status"] == "working"
+
+
+async def test_another_owner_does_not_answer_a_form(rig: Rig, tmp_path: Path) -> None:
+    settings, keys = keys_of(tmp_path, "ada", "bob")
+    async with (
+        replica(rig, **settings) as agent,
+        httpx.AsyncClient(base_url=agent.http.base_url) as other,
+    ):
+        ada, bob = bearer(agent.http, keys["ada"]), bearer(other, keys["bob"])
+        ada.capabilities = WITH_BOTH
+        created = await ada.call("danger")
+        waiting = await ada.until(created["taskId"], "input_required")
+        (key,) = waiting["inputRequests"]
+        answer = {"jsonrpc": "2.0", "id": key, "result": {"action": "accept", "content": {}}}
+        taken = await bob.http.post("/mcp", json=answer, headers=FORM_SESSION)
+        still = await ada.get(created["taskId"])
+
+    assert taken.status_code == 202  # as for any answer without a request
+    assert still["status"] == "input_required"
+    assert rig.tool.calls == []

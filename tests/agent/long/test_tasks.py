@@ -1,10 +1,13 @@
 """A slow tool's call by an MCP client is a task: a stored run, of which any replica knows the state."""
 
+import asyncio
+
 import pytest
+from mcp import Client
 
 from beckon_agent.core.run_types import Limits
 from tests.agent.long.rig import Rig
-from tests.agent.mcp.mcp_server import LEGACY
+from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import TASKS, TaskClient
 from tests.agent.scripted_model import says
 from tests.patience import eventually
@@ -118,6 +121,17 @@ async def test_a_client_without_the_extension_gets_no_task(rig: Rig) -> None:
     assert plain["structuredContent"] == {}
     assert missing["code"] == -32021
     assert missing["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+
+
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+async def test_a_client_without_tasks_waits_for_the_late_answer(rig: Rig, mode: str) -> None:
+    async with rig.agent(limits=SLOW) as agent, Client(f"{agent.http.base_url}/mcp", mode=mode) as client:
+        calling = asyncio.create_task(client.call_tool("report", {}))
+        posted = await rig.tool.called()
+        await rig.tool.answer(posted, {"pages": 42})
+        result = await calling
+
+    assert result.structured_content == {"pages": 42}
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel"])

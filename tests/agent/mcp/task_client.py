@@ -1,16 +1,29 @@
 """A client of MCP's tasks extension, by plain HTTP."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from tests.agent.mcp.mcp_server import enveloped, routing
+from tests.agent.mcp.mcp_server import ACCEPT, LEGACY, enveloped, routing
 from tests.patience import eventually
 
 TASKS = "io.modelcontextprotocol/tasks"
 WITH_TASKS: Mapping[str, Any] = {"extensions": {TASKS: {}}}
+WITH_FORMS: Mapping[str, Any] = {"elicitation": {}}
+WITH_BOTH: Mapping[str, Any] = {**WITH_TASKS, **WITH_FORMS}
+
+FORM_SESSION = {"accept": ACCEPT, "mcp-protocol-version": LEGACY, "mcp-session-id": f"{'a' * 32}-forms"}
+"""The headers of a session of 2025-11-25 whose client shows forms."""
+
+
+async def messages(stream: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+    """Yield the messages of a stream."""
+    async for line in stream.aiter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
 
 
 @dataclass(slots=True)

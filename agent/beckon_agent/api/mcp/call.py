@@ -17,11 +17,13 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.mcp.notifications import Cancellations, Key
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import request_id
+from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
-from beckon_agent.tool_calls.outcome import failed_outcome
+from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
+from beckon_agent.tool_calls.validation import PreparedCall, prepare_calls
 from beckon_contract.failures import Reason
 
 logger = logging.getLogger(__name__)
@@ -107,14 +109,23 @@ class ProgressSender:
 class RequestedCall:
     """A call requested by a client.
 
-    `arguments` is JSON. `send_progress` is set if the client requests progress.
+    `arguments` is JSON. `send_progress` is set if the client requests progress. `approved` is True if a
+    person has allowed the call.
     """
 
     hosted: AgentHandle
     name: str
     arguments: str
     send_progress: SendProgress | None
+    approved: bool = False
 
+    def prepare(self) -> PreparedCall:
+        """Return the call after inspection."""
+        requested = ToolCall("requested", self.name, self.arguments)
+        return prepare_calls([requested], self.hosted.catalogue.current.tools)[0]
+
+
+MakeCall = Callable[[RequestedCall], Awaitable[CallFinished]]
 
 REFUSALS = (NoRoom, StoreUnavailable, LimitReached)
 """The errors of a call that is not made."""
@@ -129,15 +140,24 @@ class McpCalls:
         self._report_every = report_every
         self._running: dict[Key, anyio.CancelScope] = {}
 
-    async def make_call(self, wanted: RequestedCall, key: Key) -> CallFinished:
-        """Make a call and return its outcome. Raises `MCPError` if its client has cancelled it."""
+    async def make_call(self, wanted: RequestedCall, key: Key, make: MakeCall | None = None) -> CallFinished:
+        """Make a call and return its outcome. Raises `MCPError` if its client has cancelled it.
+
+        `make` makes the call in another way than at once and without a stored run.
+        """
+        make = make or self._make_at_once
         with anyio.CancelScope() as scope, self._register_call(key, scope):
             try:
                 async with self._report_progress(wanted):
-                    return await self._service.call_tool(wanted.hosted, wanted.name, wanted.arguments)
+                    return await make(wanted)
             except REFUSALS as error:
                 return to_refusal(wanted, error)
         raise MCPError(REQUEST_CANCELLED, "the call was cancelled; the tool may have had its effect")
+
+    async def _make_at_once(self, wanted: RequestedCall) -> CallFinished:
+        return await self._service.call_tool(
+            wanted.hosted, wanted.name, wanted.arguments, approved=wanted.approved
+        )
 
     async def cancel_call(self, key: Key) -> None:
         """Cancel a call in progress, here or at another replica."""
@@ -174,4 +194,9 @@ def to_refusal(wanted: RequestedCall, error: NoRoom | StoreUnavailable | LimitRe
         if isinstance(error, LimitReached)
         else failed_outcome(Reason.UNDELIVERABLE, f"the tool was not called: {error}")
     )
+    return refuse_call(wanted, outcome)
+
+
+def refuse_call(wanted: RequestedCall, outcome: CallOutcome) -> CallFinished:
+    """Return the end of a call that was not made."""
     return CallFinished("", wanted.name, outcome.result, outcome.failed, 0)

@@ -10,7 +10,7 @@ import contextlib
 import contextvars
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -22,13 +22,20 @@ from beckon_agent.service import Service
 from beckon_agent.store.base import Counters, StoreUnavailable
 from beckon_contract.resources.tools import Tool
 
+SendRequest = Callable[[Mapping[str, object]], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """The requested agent, and the session id. Only clients before 2026-07-28 have a session id."""
+    """The requested agent, and the session id.
+
+    Only clients before 2026-07-28 have a session id. `send_request` sends a JSON-RPC request to the client,
+    on the stream of its answer. It is `None` if the client cannot answer one.
+    """
 
     hosted: AgentHandle
     session: str | None
+    send_request: SendRequest | None = None
 
 
 current: ContextVar[RequestInfo] = ContextVar("mcp_request")

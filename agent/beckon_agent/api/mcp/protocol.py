@@ -1,6 +1,6 @@
 """The MCP server in terms of the SDK, and pages of `tools/list`.
 
-The pages are in the order of the tools' names. Only this module, `call` and `tasks` import the SDK.
+The pages are in the order of the tools' names. Only this module and those that it imports import the SDK.
 """
 
 import asyncio
@@ -24,14 +24,16 @@ from pydantic import ValidationError
 
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE
 from beckon_agent.api.mcp import notifications
-from beckon_agent.api.mcp.call import REFUSALS, McpCalls, RequestedCall, SendProgress, to_refusal
+from beckon_agent.api.mcp.call import REFUSALS, MakeCall, McpCalls, RequestedCall, SendProgress, to_refusal
+from beckon_agent.api.mcp.elicitation import AwaitedCalls, request_approval
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.api.mcp.results import output_schema, to_call_result
-from beckon_agent.api.mcp.task_documents import TaskRuns
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.mcp.tasks import TaskMethods
 from beckon_agent.core.context import request_id
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
 from beckon_runtime.logs import point_to_log
@@ -96,7 +98,7 @@ _FRESH = CacheHint(
 class Protocol(Server[Any]):
     """Answers client requests for the agent in `request_info.current`."""
 
-    def __init__(self, calling: McpCalls, changes: Changes, tasks: TaskRuns | None = None) -> None:
+    def __init__(self, calling: McpCalls, changes: Changes, calls: StoredCalls | None = None) -> None:
         super().__init__(
             "beckon",
             version=version("beckon-agent"),
@@ -106,7 +108,8 @@ class Protocol(Server[Any]):
         )
         self._calling = calling
         self._changes = changes
-        self._tasks = None if tasks is None else TaskMethods(tasks)
+        self._tasks = None if calls is None else TaskMethods(calls)
+        self._awaited = None if calls is None else AwaitedCalls(calls)
         if self._tasks is not None:
             self._tasks.add_to(self)
         self.middleware.append(_guard_handler)
@@ -145,13 +148,16 @@ class Protocol(Server[Any]):
         arguments = json.dumps(params.arguments or {})
         wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
         schema = output_schema(_find_tool(params.name), any_json=_takes_any_json(context))
-        finished = await self._create_task(context, wanted)
-        if isinstance(finished, dict):
-            return finished
-        finished = finished or await self._calling.make_call(wanted, (now.session, context.request_id))
-        if finished.failed and (message := _unknown_tool(finished.result)):
+        task = await self._create_task(context, wanted)
+        ready = task or request_approval(context, wanted, params.input_responses)
+        if isinstance(ready, RequestedCall):
+            make = self._maker_of(ready)
+            ready = await self._calling.make_call(ready, (now.session, context.request_id), make)
+        if isinstance(ready, dict):
+            return ready
+        if ready.failed and (message := _unknown_tool(ready.result)):
             raise MCPError(types.INVALID_PARAMS, message)
-        return to_call_result(finished, any_json=_takes_any_json(context), schema=schema)
+        return to_call_result(ready, any_json=_takes_any_json(context), schema=schema)
 
     async def _create_task(
         self, context: Context, wanted: RequestedCall
@@ -163,6 +169,20 @@ class Protocol(Server[Any]):
             return await self._tasks.create_task(context, wanted)
         except REFUSALS as error:
             return to_refusal(wanted, error)
+
+    def _maker_of(self, wanted: RequestedCall) -> MakeCall | None:
+        """Return how to make a call that may have to wait; `None` for any other."""
+        if self._awaited is None:
+            return None
+        undecided = isinstance(wanted.prepare().action, NeedsApproval) and not wanted.approved
+        waits = undecided or is_slow(wanted.name, wanted.hosted)
+        return self._awaited.make_call if waits else None
+
+    async def take_answer(self, message: Mapping[str, object]) -> str | None:
+        """Take a client's answer to a request of ours; return what is wrong with it."""
+        if self._awaited is None:
+            return None
+        return await self._awaited.take_answer(message.get("id"), message.get("result"))
 
     async def _cancel_call(self, _: Context, params: types.CancelledNotificationParams) -> None:
         await self._calling.cancel_call((notifications.current.get().session, params.request_id))
@@ -201,6 +221,7 @@ class Handlers:
     """
 
     def __init__(self, protocol: Protocol, max_request_bytes: int) -> None:
+        self.take_answer = protocol.take_answer
         self.streaming, self.plain = (
             StreamableHTTPSessionManager(
                 protocol, stateless=True, json_response=plain, max_request_body_size=max_request_bytes

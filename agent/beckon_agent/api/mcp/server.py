@@ -26,7 +26,7 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.notifications import TOO_MANY, Cancellations, Changes, TooManyListeners
-from beckon_agent.api.mcp.task_documents import TaskRuns, is_slow
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.service import Service
 from beckon_runtime.origins import OriginPolicy
@@ -69,14 +69,19 @@ async def yield_frames(changes: Changes, agent: str, keep_alive: float) -> Async
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The session and answer type of a request.
+    """The session and answer type of a message.
 
     `begins` is true if it begins a session, `streams` if it is answered by a stream. JSON takes half the
-    time, and clients limit it less; only a stream can report progress and stay alive.
+    time, and clients limit it less; only a stream can report progress, stay alive, and send a form. `forms`
+    is true if the message begins the session of a client with forms, `approval` if it is a call that needs
+    an approval. `answer` is the message if it is the answer to a request of ours.
     """
 
     begins: bool
     streams: bool
+    forms: bool = False
+    approval: bool = False
+    answer: Mapping[str, object] | None = None
 
 
 def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
@@ -86,9 +91,23 @@ def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
     except orjson.JSONDecodeError:
         message = {}
     method = message.get("method")
-    called = _as_members(message.get("params")) if method == "tools/call" else {}
+    params = _as_members(message.get("params"))
+    if method == "initialize":
+        return Opening(True, False, forms=_has_forms(_as_members(params.get("capabilities"))))
+    if method is None and {"result", "error"} & message.keys():
+        return Opening(False, False, answer=message)
+    called = params if method == "tools/call" else {}
     reported = "progressToken" in _as_members(called.get("_meta"))
-    return Opening(method == "initialize", reported or is_slow(called.get("name"), hosted))
+    name = called.get("name")
+    tool = hosted.catalogue.current.tools.get(name) if isinstance(name, str) else None
+    approval = tool is not None and tool.requires_approval
+    return Opening(False, reported or is_slow(name, hosted), approval=approval)
+
+
+def _has_forms(capabilities: Mapping[str, object]) -> bool:
+    """Return True for capabilities with forms. Before 2025-11-25 there was no other mode."""
+    declared = capabilities.get("elicitation")
+    return isinstance(declared, dict) and ("form" in declared or "url" not in declared)
 
 
 def _as_members(value: object) -> Mapping[str, object]:
@@ -101,6 +120,7 @@ if TYPE_CHECKING:
     from beckon_agent.api.mcp.protocol import Handlers
 
 SESSION_HEADER = "mcp-session-id"
+_WITH_FORMS = "-forms"  # the end of a session id whose client shows forms to a person
 _VERSION = "mcp-protocol-version"
 _STATELESS = "2026"  # revisions from then on have neither sessions nor a stream of their own
 
@@ -109,7 +129,7 @@ _STATELESS = "2026"  # revisions from then on have neither sessions nor a stream
 class McpSettings:
     """How the face is served; `report_every` are the seconds between two notes of progress.
 
-    Without `tasks`, every call ends with its request.
+    Without `calls`, every call ends with its request.
     """
 
     origins: OriginPolicy = field(default_factory=OriginPolicy)
@@ -118,7 +138,7 @@ class McpSettings:
     report_every: float = 5.0
     pace: StreamPace = field(default_factory=StreamPace)
     cancellations: Cancellations = field(default_factory=Cancellations)
-    tasks: TaskRuns | None = None
+    calls: StoredCalls | None = None
 
 
 class McpFace:
@@ -181,10 +201,21 @@ class McpFace:
         except ClientDisconnect:
             return
         opening = read_opening(body, hosted)
-        answering = _name_session(send) if opening.begins else send
+        if opening.answer is not None:
+            problem = await handlers.take_answer(opening.answer)
+            taken = Response(status_code=202) if problem is None else refuse_request(400, problem)
+            await taken(request.scope, receive, send)
+            return
+        answering = _name_session(send, forms=opening.forms) if opening.begins else send
         replayed = _replay_body(body, receive)
-        if opening.streams:
-            await handlers.streaming.handle_request(request.scope, replayed, answering)
+        shows_forms = request.headers.get(SESSION_HEADER, "").endswith(_WITH_FORMS)
+        with_form = opening.approval and shows_forms and self._settings.calls is not None
+        if opening.streams or with_form:
+            stream = _RequestStream(answering)
+            if with_form:
+                info = notifications.current.get()
+                notifications.current.set(replace(info, send_request=stream.send_request))
+            await handlers.streaming.handle_request(request.scope, replayed, stream)
             return
         with contextlib.suppress(ClientGone):
             await unless_gone(receive, handlers.plain.handle_request(request.scope, replayed, answering))
@@ -227,7 +258,7 @@ class McpFace:
                 calling = protocol.McpCalls(
                     self._service, self._settings.report_every, self._settings.cancellations
                 )
-                served = protocol.Protocol(calling, self._changes, self._settings.tasks)
+                served = protocol.Protocol(calling, self._changes, self._settings.calls)
                 handlers = protocol.Handlers(served, self._settings.max_request_bytes)
                 begun = asyncio.Event()
                 self._running = asyncio.create_task(handlers.run_managers(begun, self._stopping))
@@ -251,13 +282,36 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def _name_session(send: Send) -> Send:
+class _RequestStream:
+    """The stream of an answer, on which requests can be sent to the client.
+
+    The SDK sends none in the name of a client without a stored session.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = asyncio.Event()
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the answer."""
+        await self._send(message)
+        if message["type"] == "http.response.start":
+            self._begun.set()
+
+    async def send_request(self, request: Mapping[str, object]) -> None:
+        """Send a JSON-RPC request once the stream has begun."""
+        await self._begun.wait()
+        frame = b"event: message\ndata: " + orjson.dumps(request) + b"\n\n"
+        await self._send({"type": "http.response.body", "body": frame, "more_body": True})
+
+
+def _name_session(send: Send, *, forms: bool) -> Send:
     """Add a session id to the answer of an initialization.
 
-    With it the client can listen, and cancel its own calls. Nothing is stored for the id: any replica takes
-    it.
+    With it the client can listen, cancel its own calls, and answer forms if it has them. Nothing is stored
+    for the id: any replica takes it.
     """
-    session = (SESSION_HEADER.encode(), secrets.token_hex(16).encode())
+    session = (SESSION_HEADER.encode(), f"{secrets.token_hex(16)}{_WITH_FORMS if forms else ''}".encode())
 
     async def send_named(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 200:

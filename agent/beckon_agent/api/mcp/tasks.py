@@ -5,7 +5,6 @@ and no model, and its id is the run's. So it survives its process, and every rep
 answers for it.
 """
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,24 +16,17 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
-from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall
+from beckon_agent.api.mcp.elicitation import approval_form, read_answer, takes_forms
 from beckon_agent.api.mcp.results import output_schema, to_call_result
-from beckon_agent.api.mcp.task_documents import TaskRuns, is_slow, task_members
-from beckon_agent.core.context import current_principal
-from beckon_agent.core.model_types import ToolCall
-from beckon_agent.core.records import NewRun, StoredCall, StoredRun
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, needs_decision, task_members
+from beckon_agent.core.records import StoredCall, StoredRun
 from beckon_agent.core.run_events import CallFinished
-from beckon_agent.core.run_types import Options
-from beckon_agent.durable.base import Ask
-from beckon_agent.tool_calls.validation import prepare_calls
+from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.resources.tools import Tool
 
 EXTENSION = "io.modelcontextprotocol/tasks"
-FACE = "mcp"
-"""What runs of this face are stored under."""
-
 _SHOWN_ID = 80  # characters
 
 Context = ServerRequestContext[Any, Any]
@@ -44,6 +36,12 @@ class TaskParams(types.RequestParams):
     """The parameters of `tasks/get` and `tasks/cancel`."""
 
     task_id: str = Field(max_length=200)
+
+
+class TaskUpdateParams(TaskParams):
+    """The parameters of `tasks/update`."""
+
+    input_responses: types.InputResponses
 
 
 def declares_tasks(context: Context) -> bool:
@@ -56,63 +54,66 @@ def declares_tasks(context: Context) -> bool:
 class TaskMethods:
     """The methods of the extension, and the creation of tasks."""
 
-    def __init__(self, runs: TaskRuns) -> None:
-        self._runs = runs
+    def __init__(self, calls: StoredCalls) -> None:
+        self._calls = calls
 
     def add_to(self, server: Server[Any]) -> None:
         """Serve the methods, and announce the extension to clients of 2026-07-28."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler("tasks/get", TaskParams, self._get_task)
+        server.add_request_handler("tasks/update", TaskUpdateParams, self._update_task)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel_task)
 
     async def create_task(self, context: Context, wanted: RequestedCall) -> dict[str, object] | None:
-        """Create a task for a call, if its client takes one and its tool may be slow.
+        """Create a task for a call, if its client takes one.
 
-        Returns the members of a `CreateTaskResult` once the task is stored, else `None`. Raises the errors
-        of `Engine.start`.
+        It is one if its tool may be slow, or if a person at the client has to allow it. Returns the members
+        of a `CreateTaskResult` once the task is stored, else `None`. Raises the errors of `Engine.start`.
         """
-        if not declares_tasks(context) or not is_slow(wanted.name, wanted.hosted):
+        if not declares_tasks(context):
             return None
-        requested = ToolCall("requested", wanted.name, wanted.arguments)
-        prepared = prepare_calls([requested], wanted.hosted.catalogue.current.tools)[0]
-        if not isinstance(prepared.action, Tool):  # it is refused at once
+        action = wanted.prepare().action
+        slow = isinstance(action, Tool) and is_slow(wanted.name, wanted.hosted)
+        if not slow and not (isinstance(action, NeedsApproval) and takes_forms(context)):
             return None
-        new = NewRun(
-            id=f"task_{secrets.token_hex(16)}",
-            owner=current_principal().id,
-            agent=wanted.hosted.name,
-            face=FACE,
-            input=[{"role": "user", "content": f"{wanted.name} {wanted.arguments}"}],
-            background=True,
-        )
-        run = await self._runs.engine.start(Ask(new, wanted.hosted, Options(requested_call=requested)))
-        return {"resultType": "task", **task_members(run, None, self._runs.keep_seconds)}
+        run = await self._calls.start_call(wanted.hosted, wanted.name, wanted.arguments)
+        return {"resultType": "task", **task_members(run, None, self._calls.keep_seconds)}
 
     async def _get_task(self, context: Context, params: TaskParams) -> HandlerResult:
         run = await self._find_task(context, params)
         return {"resultType": "complete", **await self._describe_task(run)}
 
+    async def _update_task(self, context: Context, params: TaskUpdateParams) -> HandlerResult:
+        """Take a person's decision. Answers to anything else than the open request are ignored."""
+        run = await self._find_task(context, params)
+        for call in (await self._calls.store.runs.load_past(run.id)).calls:
+            answer = params.input_responses.get(call.event_id)
+            if answer is not None and needs_decision(call):
+                await self._calls.decide_call(call.event_id, *read_answer(answer))
+        return {"resultType": "complete"}
+
     async def _cancel_task(self, context: Context, params: TaskParams) -> HandlerResult:
         run = await self._find_task(context, params)
-        await self._runs.engine.cancel(run.id)
+        await self._calls.engine.cancel(run.id)
         return {"resultType": "complete"}
 
     async def _find_task(self, context: Context, params: TaskParams) -> StoredRun:
         """Return the run of a task of the current principal; raise `MCPError` for any other id."""
         _check_request(context, params)
-        run = await self._runs.store.runs.get(params.task_id)
-        hosted = notifications.current.get().hosted
-        if run is None or not _is_task_of(run, hosted):
+        run = await self._calls.find_run(params.task_id, notifications.current.get().hosted)
+        if run is None:
             message = f"there is no task {params.task_id[:_SHOWN_ID]!r}: it never was, or its time has ended"
             raise MCPError(types.INVALID_PARAMS, message)
         return run
 
     async def _describe_task(self, run: StoredRun) -> dict[str, object]:
         """Return the members of a `DetailedTask`."""
-        calls = (await self._runs.store.runs.load_past(run.id)).calls
+        calls = (await self._calls.store.runs.load_past(run.id)).calls
         call = calls[0] if calls else None
-        members = task_members(run, call, self._runs.keep_seconds)
-        if members["status"] == "completed" and call is not None:
+        members = task_members(run, call, self._calls.keep_seconds)
+        if members["status"] == "input_required" and call is not None:
+            members["inputRequests"] = {call.event_id: approval_form(call.name, call.arguments)}
+        elif members["status"] == "completed" and call is not None:
             members["result"] = _to_result(call)
         elif members["status"] == "failed":
             members["error"] = {"code": types.INTERNAL_ERROR, "message": members["statusMessage"]}
@@ -131,11 +132,6 @@ def _check_request(context: Context, params: TaskParams) -> None:
     if decode_header_value(headers.get(MCP_NAME_HEADER)) != params.task_id:
         message = f"the header {MCP_NAME_HEADER!r} must be the value of params.taskId"
         raise MCPError(types.HEADER_MISMATCH, message)
-
-
-def _is_task_of(run: StoredRun, hosted: AgentHandle) -> bool:
-    """Return True if a run is a task of this agent and of the current principal."""
-    return run.face == FACE and run.agent == hosted.name and run.owner == current_principal().id
 
 
 def _to_result(call: StoredCall) -> dict[str, object]:

@@ -1,9 +1,10 @@
-"""The documents of tasks: a stored run with one call, as a task of MCP.
+"""Stored calls of MCP clients: runs with one call and no model, and their documents as tasks.
 
-The shape is that of the extension `io.modelcontextprotocol/tasks` (SEP-2663). This module does not import
-the SDK, so the face can be built without it.
+The documents have the shape of the extension `io.modelcontextprotocol/tasks` (SEP-2663). This module does not
+import the SDK, so the face can be built without it.
 """
 
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.core.records import FINAL, StoredCall, StoredRun
-from beckon_agent.durable.base import Engine
+from beckon_agent.core.context import current_principal
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.records import FINAL, Decision, NewRun, StoredCall, StoredRun
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.store.base import Store
 
 _SILENCE = 30.0  # seconds; proxies cut a connection on which nothing is sent for longer
@@ -20,13 +24,41 @@ _SHORTEST_POLL, _LONGEST_POLL = 1.0, 30.0  # seconds
 _POLLS = 10  # a client polls about so often in the age of its task
 
 
+FACE = "mcp"
+"""What runs of this face are stored under."""
+
+
 @dataclass(frozen=True, slots=True)
-class TaskRuns:
-    """The stored runs behind tasks. Ended ones are retained for `keep_seconds`, `None` is for ever."""
+class StoredCalls:
+    """Starts and finds stored calls. Ended ones are retained for `keep_seconds`, `None` is for ever."""
 
     engine: Engine
     store: Store
     keep_seconds: float | None = None
+
+    async def start_call(self, hosted: AgentHandle, name: str, arguments: str) -> StoredRun:
+        """Store and begin the call of a tool; `arguments` is JSON. Raises the errors of `Engine.start`."""
+        new = NewRun(
+            id=f"task_{secrets.token_hex(16)}",
+            owner=current_principal().id,
+            agent=hosted.name,
+            face=FACE,
+            input=[{"role": "user", "content": f"{name} {arguments}"}],
+            background=True,
+        )
+        options = Options(requested_call=ToolCall("requested", name, arguments))
+        return await self.engine.start(Ask(new, hosted, options))
+
+    async def find_run(self, run_id: str, hosted: AgentHandle) -> StoredRun | None:
+        """Return the run of a stored call of this agent and of the current principal."""
+        run = await self.store.runs.get(run_id)
+        if run is None or run.face != FACE or run.agent != hosted.name:
+            return None
+        return run if run.owner == current_principal().id else None
+
+    async def decide_call(self, event_id: str, decision: Decision, reason: str = "") -> None:
+        """Decide on a call that waits for an approval; later decisions are ignored."""
+        await self.engine.decide_call(event_id, decision, by=current_principal().id, reason=reason)
 
 
 def is_slow(name: object, hosted: AgentHandle) -> bool:
@@ -69,10 +101,17 @@ def _status_of(run: StoredRun, call: StoredCall | None) -> tuple[str, str]:
         return "completed", ""
     if run.status in FINAL:
         return "failed", (run.error or {}).get("message", "the task ended without a result")
+    if call is not None and needs_decision(call):
+        return "input_required", "the call waits for a person's approval"
     if call is not None and call.report is not None:
         return "working", _report_text(call.report)
     accepted = call is not None and call.state == "accepted"
     return "working", "the tool has accepted the call, and answers later" if accepted else ""
+
+
+def needs_decision(call: StoredCall) -> bool:
+    """Return True if a call waits for a person's approval."""
+    return call.state == "approval" and call.decision is None
 
 
 def _report_text(report: Mapping[str, Any]) -> str:
