@@ -9,6 +9,8 @@ from typing import Any
 
 import aiohttp
 import httpx
+from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle
@@ -81,6 +83,7 @@ class ClosedService:
     roster: PermittedAgents
     service: Service
     store: Store
+    app: FastAPI
 
     async def chat(self, agent: str, credential: str | None, **body: Any) -> httpx.Response:
         """Ask an agent a question."""
@@ -145,9 +148,14 @@ async def closed_service(
         caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
         service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
         kept = RunStorage(store, RunEngine(store, service, "test"))
-        app = build_app(
-            service, lambda app: AuthMiddleware(app, checks), max_request_bytes=100_000, storage=kept
-        )
+        inner: list[ASGIApp] = []
+
+        def check_access(app: ASGIApp) -> AuthMiddleware:
+            inner.append(app)
+            return AuthMiddleware(app, checks)
+
+        app = build_app(service, check_access, max_request_bytes=100_000, storage=kept)
+        assert isinstance(inner[0], FastAPI)
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
-            yield ClosedService(http, model, roster, service, store)
+            yield ClosedService(http, model, roster, service, store, inner[0])
         await store.aclose()
