@@ -123,6 +123,42 @@ async def test_a_client_without_the_extension_gets_no_task(rig: Rig) -> None:
     assert missing["data"] == {"requiredCapabilities": {"extensions": {TASKS: {}}}}
 
 
+async def test_a_subscriber_gets_each_change_of_its_tasks(rig: Rig) -> None:
+    async with rig.agent(limits=SLOW) as agent:
+        client = TaskClient(agent.http)
+        created = await client.call("report")
+        posted = await rig.tool.called()
+        await agent.waits(created["taskId"])
+        wanted = {"taskIds": [created["taskId"], "task_0"]}
+        async with client.stream("subscriptions/listen", notifications=wanted) as coming:
+            acknowledged = await anext(coming)
+            first = await anext(coming)
+            await rig.tool.answer(posted, {"pages": 42})
+            last = await anext(coming)
+
+    assert acknowledged["params"]["notifications"] == {"taskIds": [created["taskId"]]}
+    assert first["method"] == last["method"] == "notifications/tasks"
+    assert first["params"]["status"] == "working"
+    assert first["params"]["ttlMs"] is None
+    assert last["params"]["status"] == "completed"
+    assert last["params"]["result"]["structuredContent"] == {"pages": 42}
+    assert last["params"]["_meta"] == first["params"]["_meta"] == acknowledged["params"]["_meta"]
+
+
+async def test_a_subscription_that_cannot_be_read_is_refused(rig: Rig) -> None:
+    async with rig.agent(limits=SLOW) as agent:
+        client = TaskClient(agent.http)
+        wrong = [
+            await client.error("subscriptions/listen", notifications={"taskIds": ids})
+            for ids in ("task_0", [7], ["task_0"] * 21)
+        ]
+        undeclared = TaskClient(agent.http, {})
+        missing = await undeclared.error("subscriptions/listen", notifications={"taskIds": ["task_0"]})
+
+    assert [error["code"] for error in wrong] == [-32602] * 3
+    assert missing["code"] == -32021
+
+
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
 async def test_a_client_without_tasks_waits_for_the_late_answer(rig: Rig, mode: str) -> None:
     async with rig.agent(limits=SLOW) as agent, Client(f"{agent.http.base_url}/mcp", mode=mode) as client:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,11 +37,21 @@ class TaskClient:
 
     async def send(self, method: str, **params: Any) -> dict[str, Any]:
         """Return the whole answer to a request."""
-        meta = {"io.modelcontextprotocol/clientCapabilities": self.capabilities}
-        body = enveloped(method, {**params, "_meta": meta})
-        answer = await self.http.post(self.path, json=body, headers=routing(method, params))
+        body, headers = self._request(method, params), routing(method, params)
+        answer = await self.http.post(self.path, json=body, headers=headers)
         document: dict[str, Any] = answer.json()
         return document
+
+    @asynccontextmanager
+    async def stream(self, method: str, **params: Any) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """Send a request, and read the messages of its answer in the block."""
+        body, headers = self._request(method, params), routing(method, params)
+        async with self.http.stream("POST", self.path, json=body, headers=headers) as answer:
+            yield messages(answer)
+
+    def _request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        meta = {"io.modelcontextprotocol/clientCapabilities": self.capabilities}
+        return enveloped(method, {**params, "_meta": meta})
 
     async def result(self, method: str, **params: Any) -> dict[str, Any]:
         """Return the result of a request."""

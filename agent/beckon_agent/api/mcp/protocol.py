@@ -4,9 +4,10 @@ The pages are in the order of the tools' names. Only this module and those that 
 """
 
 import asyncio
+import contextlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 from typing import Any
@@ -190,27 +191,44 @@ class Protocol(Server[Any]):
     async def _listen_to_changes(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """Stream changes of the tools until the service ends.
+        """Stream changes of the tools and of tasks until the service ends.
 
         Other notifications of the request are not available.
         """
         meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: context.request_id}
         wanted = params.notifications.tools_list_changed is True
-        honoured = types.SubscriptionFilter(tools_list_changed=True if wanted else None)
+        tasks = await self._tasks.find_subscribed(context, params.notifications) if self._tasks else None
+        more: dict[str, Any] = {} if tasks is None else {"taskIds": tasks}
+        honoured = types.SubscriptionFilter(tools_list_changed=True if wanted else None, **more)
         acknowledged = types.SubscriptionsAcknowledgedNotification(
             params=types.SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
         )
         try:
             with self._changes.listen_to(notifications.current.get().hosted.name) as listener:
                 await context.session.send_notification(acknowledged, context.request_id)
-                while await listener.wait_for_change():
-                    if wanted:
-                        await context.session.send_notification(
-                            _change_notification(meta), context.request_id
-                        )
+                async with self._watch_tasks(context, tasks or (), meta):
+                    while await listener.wait_for_change():
+                        if wanted:
+                            note = _change_notification(meta)
+                            await context.session.send_notification(note, context.request_id)
         except TooManyListeners as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         return types.SubscriptionsListenResult(_meta=meta)
+
+    @contextlib.asynccontextmanager
+    async def _watch_tasks(
+        self, context: Context, tasks: Sequence[str], meta: Mapping[str, Any]
+    ) -> AsyncIterator[None]:
+        """Send the changes of tasks during the block."""
+        if self._tasks is None or not tasks:
+            yield
+            return
+        watching = asyncio.create_task(self._tasks.watch_tasks(context, tasks, meta))
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
 
 class Handlers:

@@ -5,8 +5,10 @@ and no model, and its id is the run's. So it survives its process, and every rep
 answers for it.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import mcp_types as types
 from mcp.server.context import HandlerResult, ServerRequestContext
@@ -14,20 +16,26 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall
 from beckon_agent.api.mcp.elicitation import approval_form, read_answer, takes_forms
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, needs_decision, task_members
-from beckon_agent.core.records import StoredCall, StoredRun
+from beckon_agent.core.context import request_id
+from beckon_agent.core.records import FINAL, StoredCall, StoredRun
 from beckon_agent.core.run_events import CallFinished
+from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.resources.tools import Tool
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 _SHOWN_ID = 80  # characters
+_MOST_SUBSCRIBED = 20  # tasks of one stream: each is looked up in the store
+_SHORTEST_LOOK, _LONGEST_LOOK = 0.5, 5.0  # seconds
+
+logger = logging.getLogger(__name__)
 
 Context = ServerRequestContext[Any, Any]
 
@@ -36,6 +44,13 @@ class TaskParams(types.RequestParams):
     """The parameters of `tasks/get` and `tasks/cancel`."""
 
     task_id: str = Field(max_length=200)
+
+
+class TaskNotification(BaseModel):
+    """The notification of a task's state."""
+
+    method: Literal["notifications/tasks"] = "notifications/tasks"
+    params: dict[str, Any]
 
 
 class TaskUpdateParams(TaskParams):
@@ -78,6 +93,55 @@ class TaskMethods:
             return None
         run = await self._calls.start_call(wanted.hosted, wanted.name, wanted.arguments)
         return {"resultType": "task", **task_members(run, None, self._calls.keep_seconds)}
+
+    async def find_subscribed(self, context: Context, notes: types.SubscriptionFilter) -> list[str] | None:
+        """Return those tasks of a subscription that the client may see; `None` if it names no tasks.
+
+        Raises `MCPError` for a list that cannot be read, and for a client without the extension.
+        """
+        named = (notes.model_extra or {}).get("taskIds")
+        if named is None:
+            return None
+        _require_tasks(context)
+        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+            raise MCPError(types.INVALID_PARAMS, "notifications.taskIds must be a list of task ids")
+        if len(named) > _MOST_SUBSCRIBED:
+            message = f"notifications.taskIds has more than {_MOST_SUBSCRIBED} tasks; open several streams"
+            raise MCPError(types.INVALID_PARAMS, message)
+        hosted = notifications.current.get().hosted
+        return [one for one in dict.fromkeys(named) if await self._calls.find_run(one, hosted) is not None]
+
+    async def watch_tasks(self, context: Context, tasks: Sequence[str], meta: Mapping[str, Any]) -> None:
+        """Send the state of tasks to their client, now and at each change, until all have ended."""
+        known, pause = dict[str, object].fromkeys(tasks), _SHORTEST_LOOK
+        while known:
+            changed = False
+            for task in list(known):
+                try:
+                    changed |= await self._send_change(context, task, known, meta)
+                except StoreUnavailable as error:
+                    logger.warning("request %s: a task is looked up later: %s", request_id(), error)
+            pause = _SHORTEST_LOOK if changed else min(1.5 * pause, _LONGEST_LOOK)
+            await asyncio.sleep(pause)
+
+    async def _send_change(
+        self, context: Context, task: str, known: dict[str, object], meta: Mapping[str, Any]
+    ) -> bool:
+        """Send the state of a task unless it is `known`; an ended task is known no more."""
+        run = await self._calls.find_run(task, notifications.current.get().hosted)
+        if run is None:
+            del known[task]
+            return False
+        members = await self._describe_task(run)
+        state = {name: value for name, value in members.items() if name != "pollIntervalMs"}
+        changed = state != known.get(task)
+        known[task] = state
+        if changed:
+            note: Any = TaskNotification(params={**members, "_meta": meta})
+            await context.session.send_notification(note, context.request_id)
+        if run.status in FINAL:
+            del known[task]
+        return changed
 
     async def _get_task(self, context: Context, params: TaskParams) -> HandlerResult:
         run = await self._find_task(context, params)
@@ -124,14 +188,18 @@ def _check_request(context: Context, params: TaskParams) -> None:
     """Raise `MCPError` for a client without the extension, or with a header of another task."""
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
-    if not declares_tasks(context):
-        message = f"{context.method} needs the client capability {EXTENSION}; declare it in this request"
-        required: dict[str, object] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, required)
+    _require_tasks(context)
     headers: Mapping[str, str] = getattr(context.request, "headers", {})
     if decode_header_value(headers.get(MCP_NAME_HEADER)) != params.task_id:
         message = f"the header {MCP_NAME_HEADER!r} must be the value of params.taskId"
         raise MCPError(types.HEADER_MISMATCH, message)
+
+
+def _require_tasks(context: Context) -> None:
+    if not declares_tasks(context):
+        message = f"{context.method} needs the client capability {EXTENSION}; declare it in this request"
+        required: dict[str, object] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, required)
 
 
 def _to_result(call: StoredCall) -> dict[str, object]:
