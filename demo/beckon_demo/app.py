@@ -183,6 +183,13 @@ def _check_call(call: object, param: str) -> str:
     )
 
 
+def _check_schema(schema: Json) -> None:
+    """Check that the answers of a schema have one form, as OpenAI does."""
+    if "anyOf" in schema:
+        message = "Invalid schema for response_format: 'anyOf' is not permitted at its root"
+        raise BadRequest(message, param="response_format")
+
+
 def _answer(request: _ChatRequest, chunk_characters: int) -> Response:
     tools = [tool.model_dump() for tool in request.tools or ()]
     # The same request has the same answer and ids; a longer conversation has new ones.
@@ -191,6 +198,7 @@ def _answer(request: _ChatRequest, chunk_characters: int) -> Response:
     answer = reply(conversation, request.rules, seed)
     match request.response_format:
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            _check_schema(schema)
             answer = to_json_answer(answer, conversation, schema)
         case {"type": "json_object"}:
             answer = to_json_answer(answer, conversation, {})

@@ -335,3 +335,15 @@ async def test_an_answer_has_the_json_schema_of_its_request() -> None:
 
     assert parsed.choices[0].message.parsed == _Booking(city="Rome", nights=3)
     assert list(json.loads(free.choices[0].message.content or "")) == ["answer"]
+
+
+async def test_a_schema_of_several_forms_is_refused_as_by_openai() -> None:
+    schema = {"anyOf": [_Booking.model_json_schema()]}
+    wanted = {"type": "json_schema", "json_schema": {"name": "booking", "schema": schema}}
+    async with _demo() as url, _client(url) as client:
+        with pytest.raises(openai.BadRequestError, match="'anyOf' is not permitted") as refused:
+            await client.chat.completions.create(
+                model="demo", messages=_asked("Book 3 nights"), extra_body={"response_format": wanted}
+            )
+
+    assert refused.value.param == "response_format"

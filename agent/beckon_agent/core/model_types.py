@@ -158,6 +158,7 @@ class ModelRequest:
     """One request to a model: the conversation, the declarations, the limits.
 
     `needed` are the fields without which the answer would be another: a server's refusal of one is an error.
+    With `own_format`, `response_format` belongs to the dialect, and no words replace it.
     """
 
     messages: Sequence[Message]
@@ -167,6 +168,7 @@ class ModelRequest:
     stop: Sequence[str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
     needed: frozenset[str] = frozenset()
+    own_format: bool = False
 
 
 _ALPHABET = string.digits + string.ascii_letters

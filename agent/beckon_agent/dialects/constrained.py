@@ -124,7 +124,7 @@ class _Constrained(TextDialect):
         self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = allow_everything
     ) -> Reader:
         """Return a reader for one answer of the model. Calls refused by `allows` stay text."""
-        return _ObjectReader(tools, new_id, allows)
+        return ObjectReader(tools, new_id, allows)
 
     def _write_answer(self, text: str, calls: Sequence[Mapping[str, Any]]) -> str:
         return TextDialect._write_answer(self, to_json({"answer": text}) if text else text, calls)
@@ -139,11 +139,11 @@ CONSTRAINED: Final = _Constrained(
 )
 
 
-class _ObjectReader:
+class ObjectReader:
     """Reads an answer that is one JSON object; see `Reader` in `base`.
 
     The text of an answer comes out as it arrives. What is no such object is read as the prompted dialect
-    reads it: a server may ignore the schema.
+    reads it: a server may ignore the schema. `keeps_format` says whether it does, `None` until that shows.
     """
 
     def __init__(self, tools: Sequence[Declaration], new_id: NewId, allows: Allows) -> None:
@@ -151,6 +151,7 @@ class _ObjectReader:
         self._allows = allows
         self._plain = PROMPTED.make_reader(tools, new_id, allows)
         self._reads_plainly = False
+        self.keeps_format: bool | None = None
         self._raw = ""
         self._shown = 0
         """The characters of the answer that came out."""
@@ -163,6 +164,7 @@ class _ObjectReader:
         begun = self._raw.lstrip()
         if begun and (begun[0] != "{" or len(self._raw) > HELD_LIMIT) and not self._shown:
             self._reads_plainly = True
+            self.keeps_format = False
             return self._plain.feed(self._raw)
         return self._show(self._partial_answer())
 
@@ -176,6 +178,8 @@ class _ObjectReader:
             value, end = None, 0
         rest = self._raw.lstrip()[end:].rstrip() if end else ""
         call = None if called or rest else _to_call(value)
+        if end:  # what broke off may have begun well
+            self.keeps_format = not rest and (call is not None or _is_answer(value))
         if call is not None and self._allows([call], self._raw):
             return [ToolCall(self._new_id(), call.name, call.arguments, origin="dialect")]
         answer = _to_answer(value) if end else self._partial_answer()
@@ -202,6 +206,10 @@ def _to_call(value: object) -> RawCall | None:
     if fields.keys() != {"tool", "arguments"} or not isinstance(name, str):
         return None
     return RawCall.from_parsed(name, arguments) if isinstance(arguments, Mapping | str) else None
+
+
+def _is_answer(value: object) -> bool:
+    return json_values.as_mapping(value).keys() == {"answer"} and _to_answer(value) is not None
 
 
 def _to_answer(value: object) -> str | None:

@@ -76,8 +76,8 @@ class Profile:
     reasoning_required: bool = False
     """Whether that field must be there, empty for want of reasoning (DeepSeek)."""
 
-    answer_schema: bool = False
-    """Whether a JSON Schema in `response_format` constrains the answers of a text dialect (llama.cpp)."""
+    answer_schema: bool | None = None
+    """Whether a JSON Schema in `response_format` constrains answers; `None` until the first one shows it."""
 
     template_tools: bool = True
     """Whether the model's chat template has a place for tools; without one, llama.cpp drops them silently."""
@@ -205,11 +205,11 @@ def _default_token_budget(model: str) -> int | None:
 def learn_from_properties(profile: Profile, properties: Mapping[str, object]) -> Profile:
     """Return the profile of llama.cpp's server, by the properties that it shows.
 
-    It constrains answers by a JSON Schema. Older builds do not say whether the chat template has tools.
+    Older builds do not say whether the chat template has tools.
     """
     template = json_values.as_mapping(properties.get("chat_template_caps"))
     has_tools = template.get("supports_tools") is not False
-    return with_changes(profile, {"answer_schema": True, "template_tools": has_tools})
+    return with_changes(profile, {"template_tools": has_tools})
 
 
 _DISPENSABLE = (

@@ -110,6 +110,13 @@ def required_parameters(tools: Sequence[Declaration]) -> dict[str, list[str]]:
     return found
 
 
+def _replaceable(body: Body, request: ModelRequest) -> Body:
+    """Return the members that the client may change after a refusal."""
+    return {
+        name: value for name, value in body.items() if name != "response_format" or not request.own_format
+    }
+
+
 def _tool_fields(request: ModelRequest, profile: Profile) -> Body:
     choice = request.extra.get("tool_choice")
     # With tool_choice none, some models leak the markup of calls (DeepSeek R1): they get no tools at all.
@@ -255,7 +262,7 @@ class ModelClient:
             try:
                 return await self._request_with_retries(request, body)
             except ModelRefused as error:
-                learnt = adapted_profile(self.profile, error, body, request.needed)
+                learnt = adapted_profile(self.profile, error, _replaceable(body, request), request.needed)
                 field = find_refused_field(error, request.needed & body.keys()) if learnt is None else None
                 if field is not None:
                     raise FieldNotSupported(field, error.message, status=error.status) from error

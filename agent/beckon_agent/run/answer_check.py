@@ -67,7 +67,8 @@ class ForcedCall:
         name = forced_name(self.choice)
         message = (
             f"tool_choice: the agent's model made no call{f' of {name!r}' if name else ''}, also at a "
-            "second request; send 'auto', or use a model that can be forced"
+            "second request; send 'auto', use a model that can be forced, or set the agent's dialect to "
+            "prompted if the model's server drops tools"
         )
         return Unfit(choice_instruction(self.choice), ToolChoiceNotHonoured(message))
 

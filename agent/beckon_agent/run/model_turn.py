@@ -1,34 +1,26 @@
 """One turn of the model, in any dialect."""
 
-import asyncio
 import logging
-import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from beckon_agent.core.model_types import (
-    AnswerDetails,
     Declaration,
-    Logprobs,
     Message,
     ModelRequest,
-    RefusalReason,
-    RefusedCall,
     TextCalls,
-    ToolCall,
     Turn,
 )
 from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
 from beckon_agent.dialects.bare_json import PROMPTED
-from beckon_agent.dialects.base import Allows, Dialect, Item, RawCall, Reader, Rendered
+from beckon_agent.dialects.base import Allows, Dialect, Reader, Rendered
 from beckon_agent.dialects.constrained import CONSTRAINED, answer_format
-from beckon_agent.dialects.provenance import Provenance
 from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_dialect
 from beckon_agent.model.capabilities import needed_fields
 from beckon_agent.model.client import ModelClient
-from beckon_agent.model.errors import ModelRefused, SchemaRejected, ToolsNotSupported
+from beckon_agent.model.errors import ModelRefused, ModelUnavailable, SchemaRejected, ToolsNotSupported
 from beckon_agent.model.instructions import (
     add_instruction,
     choice_instruction,
@@ -39,6 +31,8 @@ from beckon_agent.model.instructions import (
 )
 from beckon_agent.model.messages import pair_calls
 from beckon_agent.run.answer_check import Demand, ForcedCall, JsonOutput, stream_checked
+from beckon_agent.run.answer_constraint import AnswerConstraint, Outdated
+from beckon_agent.run.answer_reading import AnswerReading, Screen
 from beckon_agent.telemetry.run_spans import record_model
 from beckon_contract.resources.tools import Tool, declare
 from beckon_contract.schema.lowering import Profile
@@ -46,9 +40,10 @@ from beckon_contract.schema.lowering import Profile
 logger = logging.getLogger(__name__)
 
 _CACHED_DECLARATIONS = 2048
-_NOTED_REFUSALS = 20
-_NO_SCHEMA = re.compile(r"response[_ ]format|json[_ ]schema", re.IGNORECASE)
-_SEARCHED_AT_ONCE = 20_000  # characters, about 10 ms
+_DROPPED = (
+    "the chat template of %s has no place for tools, and its server drops them without an error: the model "
+    "never makes a call; set the dialect prompted (BECKON_DIALECT, or spec.model.dialect of an Agent)"
+)
 
 
 class DialectModel:
@@ -63,18 +58,21 @@ class DialectModel:
     def __init__(self, client: ModelClient, dialect_name: str, text_calls: TextCalls = "own") -> None:
         """Raise `ValueError` for an unknown dialect."""
         self._client = client
+        self._constraint = AnswerConstraint(client)
         self._text_calls = text_calls
         self._may_fall_back = dialect_name == "auto" and text_calls != "never"
         if dialect_name == "auto":
             dialect_name = "native"
         self._dialect = dialect_named(dialect_name)
-        self._few_keywords = False
+        self._few_keywords = self._reported_drop = False
         self._declared: dict[tuple[str, str], tuple[Tool, Profile, Declaration]] = {}
 
     @property
     def name(self) -> str:
         """The model's name at its server, and the dialect in use."""
-        return f"{self._client.model or 'the first of its server'} ({self._dialect.name})"
+        dropped = self._dialect.native and not self._client.profile.template_tools
+        dialect = f"{self._dialect.name}; its chat template drops tools" if dropped else self._dialect.name
+        return f"{self._client.model or 'the first of its server'} ({dialect})"
 
     async def tool_limit(self) -> int:
         """Return the limit of declarations in one request; raises `ModelError`."""
@@ -143,51 +141,71 @@ class DialectModel:
     ) -> AsyncGenerator[StreamItem]:
         """Yield the pieces of one answer, after what a refusal teaches."""
         await self._client.choose_model()
+        begun = False
         while True:
             manner = self._manner(tools, options)
             try:
                 async with aclosing(self._stream_answer(messages, tools, options)) as items:
                     async for item in items:
+                        begun = True
                         yield item
-            except _Outdated:
+            except Outdated:
                 continue
-            except ModelRefused as error:
-                if self._manner(tools, options) == manner and not self._learn_from_refusal(error, manner[0]):
+            except (ModelRefused, ModelUnavailable) as error:
+                if begun or not self._learn_from_error(error, manner, tools, options):
                     raise
             else:
+                self._constraint.note_answer()
                 return
 
     def _manner(self, tools: Sequence[Tool], options: Options) -> tuple[Dialect, bool]:
         """Return the dialect of a request, and True if declarations use fewer keywords.
 
         Both may change during a run, when this or another run learns more about the server. The prompted
-        dialect is constrained where the server can, unless the client has a format of its own.
+        dialect is constrained, and a forced call in every text dialect, unless the server is known not to
+        constrain answers or the client has a format of its own.
         """
-        constrains = self._dialect is PROMPTED and self._client.profile.answer_schema
-        if constrains and tools and "response_format" not in options.extra:
+        forced = not self._dialect.native and is_forced(options.extra.get("tool_choice"))
+        wanted = tools and (self._dialect is PROMPTED or forced) and "response_format" not in options.extra
+        if wanted and self._constraint.may_be_sent:
             return CONSTRAINED, True
         return self._dialect, self._few_keywords
 
-    async def _stream_answer(
+    def _stream_answer(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         record_model(self._client.model, self._client.base_url)
         manner = dialect, few_keywords = self._manner(tools, options)
         declarations = self._declare_tools(_allowed_tools(tools, options), few_keywords=few_keywords)
         messages, declarations, extra = self._say_in_words(dialect, messages, declarations, options)
-        request = _make_request(dialect.render(pair_calls(messages), declarations), options, extra)
+        rendered = dialect.render(pair_calls(messages), declarations)
+        request = _make_request(rendered, options, extra, own_format=dialect is CONSTRAINED)
         screen = Screen(messages, declarations)
         reader = self._make_reader(dialect, declarations, screen.allow_calls)
-        reading = _Reading(reader, in_thread=screen.is_slow)
+        reading = AnswerReading(reader, in_thread=screen.is_slow)
+        answer = self._read_answer(
+            request, reading, screen, lambda: self._is_outdated(manner, tools, options), native=dialect.native
+        )
+        return self._constraint.watch_answer(answer, reading) if dialect is CONSTRAINED else answer
+
+    async def _read_answer(
+        self,
+        request: ModelRequest,
+        reading: AnswerReading,
+        screen: Screen,
+        is_outdated: Callable[[], bool],
+        *,
+        native: bool,
+    ) -> AsyncGenerator[StreamItem]:
+        """Yield the pieces of one answer. The text of a text dialect has no log probabilities."""
         begun = False
         async with aclosing(self._client.stream(request)) as items:
             async for item in items:
-                if not begun and self._is_outdated(manner, tools, options):
-                    raise _Outdated
+                if not begun and is_outdated():
+                    raise Outdated
                 begun = True
                 if type(item) is TextDelta:
-                    logprobs = item.logprobs if dialect.native else ()
-                    for piece in await reading.feed(item.text, logprobs):
+                    for piece in await reading.feed(item.text, item.logprobs if native else ()):
                         yield piece
                 elif isinstance(item, Turn):
                     for piece in await reading.finish(called=bool(item.calls)):
@@ -229,27 +247,35 @@ class DialectModel:
     def _is_outdated(self, manner: tuple[Dialect, bool], tools: Sequence[Tool], options: Options) -> bool:
         """True if the server, known better by now, needs another manner of request.
 
-        It falls back if the server has dropped the tools without an error.
+        It falls back if the server has dropped the tools without an error, or says so if it may not.
         """
         if tools and manner[0].native and not self._client.profile.template_tools:
-            self._fall_back(ToolsNotSupported("the model's chat template has no place for them"))
+            no_place = ToolsNotSupported("the model's chat template has no place for them")
+            if not self._fall_back(no_place) and not self._reported_drop:
+                self._reported_drop = True
+                logger.warning(_DROPPED, self._client.model)
         return self._manner(tools, options) != manner
 
-    def _learn_from_refusal(self, error: ModelRefused, dialect: Dialect) -> bool:
+    def _learn_from_error(
+        self,
+        error: ModelRefused | ModelUnavailable,
+        manner: tuple[Dialect, bool],
+        tools: Sequence[Tool],
+        options: Options,
+    ) -> bool:
+        """Return True if the request may succeed in another manner."""
+        changed = self._manner(tools, options) != manner
+        if manner[0] is not CONSTRAINED:
+            self._constraint.note_error()
+        elif self._constraint.is_cause(error):
+            return True
+        return isinstance(error, ModelRefused) and (changed or self._learn_from_refusal(error))
+
+    def _learn_from_refusal(self, error: ModelRefused) -> bool:
         """Change the manner of requests after a refusal. Return True if that is a change."""
-        if dialect is CONSTRAINED:
-            return self._stop_constraining(error)
         if isinstance(error, SchemaRejected) and self._lower_further(error):
             return True
         return isinstance(error, SchemaRejected | ToolsNotSupported) and self._fall_back(error)
-
-    def _stop_constraining(self, error: ModelRefused) -> bool:
-        """Leave answers unconstrained from now on, if the refusal is about that."""
-        if not (isinstance(error, SchemaRejected) or _NO_SCHEMA.search(error.message)):
-            return False
-        logger.warning("the model server takes no schema for answers (%s); the prompt has to do", error)
-        self._client.profile = replace(self._client.profile, answer_schema=False)
-        return True
 
     def _lower_further(self, error: SchemaRejected) -> bool:
         """Declare with the fewest keywords from now on. Return True if that is a change."""
@@ -279,7 +305,9 @@ def _allowed_tools(tools: Sequence[Tool], options: Options) -> Sequence[Tool]:
     return [tool for tool in tools if tool.name in options.allowed_tools]
 
 
-def _make_request(rendered: Rendered, options: Options, extra: Mapping[str, object]) -> ModelRequest:
+def _make_request(
+    rendered: Rendered, options: Options, extra: Mapping[str, object], *, own_format: bool
+) -> ModelRequest:
     return ModelRequest(
         messages=rendered.messages,
         tools=rendered.tools,
@@ -288,103 +316,10 @@ def _make_request(rendered: Rendered, options: Options, extra: Mapping[str, obje
         stop=(*rendered.stop, *options.stop),
         extra=extra,
         needed=needed_fields(options),
+        own_format=own_format,
     )
-
-
-class _Outdated(Exception):
-    """The request was made before the server was known better; nothing of its answer was shown."""
 
 
 def _reads_as(before: Tool, now: Tool) -> bool:
     """True if a tool looks to the model as it did before. Policies change others of its members."""
     return before.parameters is now.parameters and before.description == now.description
-
-
-class _Reading:
-    """The findings of a reader so far: the shown text and the calls.
-
-    With `in_thread`, the reader may take long, and works in a thread beside the event loop.
-    """
-
-    def __init__(self, reader: Reader, *, in_thread: bool) -> None:
-        self._reader = reader
-        self._in_thread = in_thread
-        self.calls: list[ToolCall] = []
-        self._texts: list[str] = []
-        self._held: Logprobs = ()
-        self._logprobs: Logprobs = ()
-
-    @property
-    def text(self) -> str:
-        """The text shown so far."""
-        return "".join(self._texts)
-
-    async def feed(self, text: str, logprobs: Logprobs) -> list[TextDelta]:
-        """Read the next piece of the answer; return the text to show, with its log probabilities."""
-        self._held += logprobs
-        if self._in_thread:
-            return self._take_items(await asyncio.to_thread(self._reader.feed, text))
-        return self._take_items(self._reader.feed(text))
-
-    async def finish(self, *, called: bool) -> list[TextDelta]:
-        """Read the end of the answer; return the text to show.
-
-        `called` is True if the server sent calls of its own.
-        """
-        if self._in_thread:
-            return self._take_items(await asyncio.to_thread(self._reader.finish, called=called))
-        return self._take_items(self._reader.finish(called=called))
-
-    def _take_items(self, items: Sequence[Item]) -> list[TextDelta]:
-        shown: list[TextDelta] = []
-        for item in items:
-            if isinstance(item, ToolCall):
-                self.calls.append(item)
-            elif item.text:
-                shown.append(item)
-                self._texts.append(item.text)
-        if self._held and items:
-            held, self._held = self._held, ()
-            if shown and len(shown) == len(items):  # else the tokens are those of a call as well
-                shown[0] = TextDelta(shown[0].text, held)
-                self._logprobs += held
-        return shown
-
-    def complete_details(self, details: AnswerDetails) -> AnswerDetails:
-        """Return the details of the answer, with the log probabilities of the shown text."""
-        return details if details.logprobs == self._logprobs else replace(details, logprobs=self._logprobs)
-
-
-class Screen:
-    """The filter for calls read from text; `refused` are the refused ones."""
-
-    def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:
-        self.refused: list[RefusedCall] = []
-        self._offered = {str(tool.get("function", tool).get("name")) for tool in declarations}
-        self._provenance = Provenance(messages, declarations)
-
-    @property
-    def is_slow(self) -> bool:
-        """True if `allows` may take more than a few milliseconds."""
-        return self._provenance.size > _SEARCHED_AT_ONCE
-
-    def allow_calls(self, calls: Sequence[RawCall], markup: str) -> bool:
-        """True if all of these calls may be made.
-
-        Their tools must be offered, and the calls must not come from the conversation.
-        """
-        unknown = [call for call in calls if call.name not in self._offered]
-        if unknown:
-            return self._refuse_calls(unknown, "not_offered")
-        if self._provenance.contains_calls(calls, markup):
-            return self._refuse_calls(calls, "brought_along")
-        return True
-
-    def _refuse_calls(self, calls: Sequence[RawCall], reason: RefusalReason) -> bool:
-        for call in calls[:_NOTED_REFUSALS]:
-            name = call.name if call.name in self._offered else ""
-            logger.warning(
-                "a call of %s in the text of an answer stays text: %s", name or "(unknown)", reason
-            )
-            self.refused.append(RefusedCall(name, reason))
-        return False

@@ -18,7 +18,7 @@ from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Dialect, RawCall
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
 from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
-from beckon_agent.run.model_turn import Screen
+from beckon_agent.run.answer_reading import Screen
 from tests.agent.dialects.encodings import ENCODINGS
 from tests.agent.dialects.reading import declare
 

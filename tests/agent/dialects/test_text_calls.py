@@ -15,7 +15,8 @@ from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.dialects.base import RawCall
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ToolsNotSupported
-from beckon_agent.run.model_turn import DialectModel, Screen
+from beckon_agent.run.answer_reading import Screen
+from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.settings import Settings
 from beckon_contract.kubernetes_objects import from_object
 from beckon_contract.resources.agent_resource import KIND, read_agent

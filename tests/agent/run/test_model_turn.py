@@ -102,7 +102,8 @@ async def test_an_explicit_dialect_never_falls_back() -> None:
 
 
 async def test_a_refused_schema_is_declared_with_fewer_keywords_and_then_in_words() -> None:
-    async with speaking(NO_SCHEMA, NO_SCHEMA, says("hello"), says("again")) as (model, server):
+    script = (NO_SCHEMA, NO_SCHEMA, says('{"answer": "hello"}'), says('{"answer": "again"}'))
+    async with speaking(*script) as (model, server):
         assert (await turn_of(model)).text == "hello"
         assert (await turn_of(model)).text == "again"
 
@@ -142,7 +143,8 @@ async def test_runs_that_are_refused_at_the_same_time_all_fall_back(refusal: Rep
 
 
 async def test_a_text_dialect_is_read_while_it_streams_and_its_markup_is_not_shown() -> None:
-    async with speaking(says("Let me ", "see.\n", *PROMPTED_CALL), dialect="prompted") as (model, server):
+    script = (refuses(400, "unknown field response_format"), says("Let me ", "see.\n", *PROMPTED_CALL))
+    async with speaking(*script, dialect="prompted") as (model, server):
         items = await items_of(model)
 
         shown = "".join(item.text for item in items if isinstance(item, TextDelta))
@@ -151,7 +153,7 @@ async def test_a_text_dialect_is_read_while_it_streams_and_its_markup_is_not_sho
         assert shown.strip() == "Let me see."
         assert shown == turn.text
         assert [call.name for call in turn.calls] == ["echo"]
-        assert with_tools(server) == [False]
+        assert with_tools(server) == [False, False]
 
 
 async def test_an_answer_of_markup_that_cannot_be_read_is_shown() -> None:
