@@ -118,7 +118,8 @@ def test_the_kubernetes_package_that_kopf_would_load_is_not_in_the_operator(imag
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_another_version_of_beckon_is_a_small_download(tars: Mapping[str, Path], image: str) -> None:
-    assert measure(tars[image], {}).upgrade < 2_000_000
+    # The layer with Beckon's own code and the page's libraries, compressed; dependencies are in layers below.
+    assert measure(tars[image], {}).upgrade < 2_500_000
 
 
 def installed(image: Image) -> dict[str, Distribution]:
