@@ -174,7 +174,10 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
                 _auth_wrapper(settings, session),
                 max_request_bytes=settings.max_request_bytes,
                 mcp=McpSettings(
-                    policy, settings.max_request_bytes, cancellations=Cancellations(store.counters)
+                    policy,
+                    settings.max_request_bytes,
+                    cancellations=Cancellations(store.counters),
+                    agent_tool=settings.mcp_agent_tool,
                 ),
                 storage=RunStorage(store, engine, rules, keys, settings.store_chats, settings.public_url),
             )

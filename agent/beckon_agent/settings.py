@@ -185,6 +185,9 @@ class Settings(ServingSettings):
         description="Whether runs of chat completions are stored where the request does not say `store`; "
         "those of responses always are.",
     )
+    mcp_agent_tool: bool = Field(
+        False, description="Whether each agent is a tool, `run_agent`, for MCP clients at its address."
+    )
     keep_days: float = Field(30, ge=0, description="Days after which ended runs are deleted; 0 for never.")
     max_result_chars: int = Field(
         20_000, ge=100, description="How much of a tool's result the model is shown."

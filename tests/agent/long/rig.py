@@ -18,6 +18,7 @@ from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.events.routes import LateAnswers
+from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.app import RunStorage, build_app
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.engine import EnginePace, RunEngine
@@ -183,7 +184,11 @@ class Rig:
 
     @asynccontextmanager
     async def agent(
-        self, *script: Script, limits: Limits = LIMITS, through: Callable[[Store], Store] | None = None
+        self,
+        *script: Script,
+        limits: Limits = LIMITS,
+        through: Callable[[Store], Store] | None = None,
+        mcp: McpSettings | None = None,
     ) -> AsyncIterator[LongAgent]:
         """Serve an agent at the address that the shim knows, until the end of the block.
 
@@ -200,7 +205,7 @@ class Rig:
             holder = f"test-{secrets.token_hex(4)}"
             engine = RunEngine(store, service, holder, BEAT, announce=late.send_answer)
             kept = RunStorage(store, engine, rules, ReplyKeys(KEY))
-            app = build_app(service, open_door, max_request_bytes=200_000, storage=kept)
+            app = build_app(service, open_door, max_request_bytes=200_000, mcp=mcp, storage=kept)
             url = await stack.enter_async_context(served(app, self.port))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20))
             yield LongAgent(model, store, service, engine, http)

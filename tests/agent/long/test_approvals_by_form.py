@@ -185,6 +185,11 @@ class Person:
         self.answer = answer
         self.seen: list[ElicitRequestParams] = []
 
+    @classmethod
+    def with_answer(cls, answer: dict[str, Any]) -> "Person":
+        """Return a person who answers all forms like this."""
+        return cls(ElicitResult.model_validate(answer))
+
     async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         self.seen.append(params)
         return self.answer
@@ -201,7 +206,7 @@ def sdk_client(agent: LongAgent, mode: str, person: Person | None) -> Client:
 async def test_the_client_of_the_sdk_shows_the_form_and_gets_the_result(
     rig: Rig, mode: str, answer: dict[str, Any]
 ) -> None:
-    person = Person(ElicitResult.model_validate(answer))
+    person = Person.with_answer(answer)
     async with rig.agent() as agent, sdk_client(agent, mode, person) as client:
         result = await client.call_tool("danger", {})
 

@@ -23,8 +23,8 @@ from pydantic import ValidationError
 
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall, refuse_call
-from beckon_agent.api.mcp.stored_calls import StoredCalls, needs_decision
-from beckon_agent.core.records import Decision
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call, needs_decision
+from beckon_agent.core.records import Decision, StoredRun
 from beckon_agent.core.run_events import (
     ApprovalRequested,
     CallFinished,
@@ -32,7 +32,7 @@ from beckon_agent.core.run_events import (
     CallStarted,
     RunFailed,
 )
-from beckon_agent.tool_calls.outcome import failed_outcome
+from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, current_listener
 from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
@@ -128,11 +128,14 @@ class AwaitedCalls:
 
         Raises the errors of `Engine.start`.
         """
-        run = await self._calls.start_call(wanted.hosted, wanted.name, wanted.arguments)
+        prepared = wanted.prepare()
+        if isinstance(prepared.action, CallOutcome):
+            return refuse_call(wanted, prepared.action)
+        run = await self._calls.start_call(wanted.hosted, prepared)
         ended = False
         try:
-            with anyio.move_on_after(_PERSON_SECONDS) as limit:
-                finished = await self._follow_call(wanted, run.id, limit)
+            with anyio.move_on_after(None) as limit:
+                finished = await self._follow_call(wanted, run, limit)
                 ended = True
                 return finished
         finally:
@@ -142,25 +145,28 @@ class AwaitedCalls:
         return _deny(wanted, f"no decision of a person came in {_PERSON_SECONDS:g} seconds")
 
     async def _follow_call(
-        self, wanted: RequestedCall, run_id: str, limit: anyio.CancelScope
+        self, wanted: RequestedCall, run: StoredRun, limit: anyio.CancelScope
     ) -> CallFinished:
-        """Return the end of a call; send the form if it needs an approval."""
+        """Return the end of a call or of an agent's run; send a form for each call that needs an approval."""
         listener = current_listener()
         message = "the call was cancelled"
-        async with aclosing(self._calls.engine.follow(run_id, wait=True)) as events:
+        async with aclosing(self._calls.engine.follow(run.id, wait=True)) as events:
             async for _, event in events:
                 match event:
                     case ApprovalRequested():
+                        limit.deadline = anyio.current_time() + _PERSON_SECONDS
                         await self._request_approval(wanted, event)
                     case CallStarted():  # from here on its tool's own time counts
                         limit.deadline = math.inf
                     case CallProgressed() if listener is not None:
                         listener(ProgressReport(event.done, event.total, event.message))
-                    case CallFinished():
+                    case CallFinished() if is_call(run):
                         return event
                     case RunFailed():
                         message = event.message
-        return refuse_call(wanted, failed_outcome(Reason.TOOL_FAILED, message))
+        ended = await self._calls.store.runs.get(run.id)
+        finished = None if ended is None else await self._calls.read_end(ended)
+        return finished or refuse_call(wanted, failed_outcome(Reason.TOOL_FAILED, message))
 
     async def take_answer(self, event_id: object, result: object) -> str | None:
         """Take the answer of the current principal's client to a form; return what is wrong with it.
@@ -188,3 +194,5 @@ class AwaitedCalls:
         elif send is not None:
             form = approval_form(event.name, event.arguments)
             await send({"jsonrpc": "2.0", "id": event.event_id, **form})
+        elif (listener := current_listener()) is not None:
+            listener(ProgressReport(0, None, f"{event.name} waits for an approval; decide it at /approvals"))

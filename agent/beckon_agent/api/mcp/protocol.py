@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE
 from beckon_agent.api.mcp import notifications
+from beckon_agent.api.mcp.agent_tool import agent_behind
 from beckon_agent.api.mcp.call import REFUSALS, MakeCall, McpCalls, RequestedCall, SendProgress, to_refusal
 from beckon_agent.api.mcp.elicitation import AwaitedCalls, request_approval
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
@@ -34,6 +35,7 @@ from beckon_agent.api.mcp.tasks import TaskMethods
 from beckon_agent.core.context import request_id
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
@@ -175,8 +177,10 @@ class Protocol(Server[Any]):
         """Return how to make a call that may have to wait; `None` for any other."""
         if self._awaited is None:
             return None
-        undecided = isinstance(wanted.prepare().action, NeedsApproval) and not wanted.approved
-        waits = undecided or is_slow(wanted.name, wanted.hosted)
+        action, agent = wanted.prepare().action, agent_behind(wanted.hosted, wanted.name)
+        refused = isinstance(action, CallOutcome) and agent is None
+        undecided = isinstance(action, NeedsApproval) and not wanted.approved
+        waits = undecided or (is_slow(wanted.name, wanted.hosted) and not refused)
         return self._awaited.make_call if waits else None
 
     async def take_answer(self, message: Mapping[str, object]) -> str | None:

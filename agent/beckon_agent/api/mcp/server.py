@@ -25,6 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
 from beckon_agent.api.mcp import notifications
+from beckon_agent.api.mcp.agent_tool import agent_behind, with_agent_tool
 from beckon_agent.api.mcp.notifications import TOO_MANY, Cancellations, Changes, TooManyListeners
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.models import known_agents, not_served
@@ -100,7 +101,7 @@ def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
     reported = "progressToken" in _as_members(called.get("_meta"))
     name = called.get("name")
     tool = hosted.catalogue.current.tools.get(name) if isinstance(name, str) else None
-    approval = tool is not None and tool.requires_approval
+    approval = tool is not None and (tool.requires_approval or agent_behind(hosted, tool.name) is not None)
     return Opening(False, reported or is_slow(name, hosted), approval=approval)
 
 
@@ -129,7 +130,7 @@ _STATELESS = "2026"  # revisions from then on have neither sessions nor a stream
 class McpSettings:
     """How the face is served; `report_every` are the seconds between two notes of progress.
 
-    Without `calls`, every call ends with its request.
+    Without `calls`, every call ends with its request. With `agent_tool`, each agent is a tool of its address.
     """
 
     origins: OriginPolicy = field(default_factory=OriginPolicy)
@@ -139,6 +140,7 @@ class McpSettings:
     pace: StreamPace = field(default_factory=StreamPace)
     cancellations: Cancellations = field(default_factory=Cancellations)
     calls: StoredCalls | None = None
+    agent_tool: bool = False
 
 
 class McpFace:
@@ -230,7 +232,8 @@ class McpFace:
         name = request.path_params.get("agent") or registry.default
         match registry.find(name):
             case AgentHandle() as found:
-                return found
+                offered = self._settings.agent_tool and self._settings.calls is not None
+                return with_agent_tool(found) if offered else found
             case UnavailableAgent() as found:
                 return refuse_request(503, not_served(found))
         if not registry.complete:

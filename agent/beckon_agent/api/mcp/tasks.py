@@ -24,7 +24,7 @@ from beckon_agent.api.mcp.elicitation import approval_form, read_answer, takes_f
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, needs_decision, task_members
 from beckon_agent.core.context import request_id
-from beckon_agent.core.records import FINAL, StoredCall, StoredRun
+from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.validation import NeedsApproval
@@ -87,12 +87,13 @@ class TaskMethods:
         """
         if not declares_tasks(context):
             return None
-        action = wanted.prepare().action
+        prepared = wanted.prepare()
+        action = prepared.action
         slow = isinstance(action, Tool) and is_slow(wanted.name, wanted.hosted)
         if not slow and not (isinstance(action, NeedsApproval) and takes_forms(context)):
             return None
-        run = await self._calls.start_call(wanted.hosted, wanted.name, wanted.arguments)
-        return {"resultType": "task", **task_members(run, None, self._calls.keep_seconds)}
+        run = await self._calls.start_call(wanted.hosted, prepared)
+        return {"resultType": "task", **task_members(run, (), self._calls.keep_seconds)}
 
     async def find_subscribed(self, context: Context, notes: types.SubscriptionFilter) -> list[str] | None:
         """Return those tasks of a subscription that the client may see; `None` if it names no tasks.
@@ -172,15 +173,17 @@ class TaskMethods:
 
     async def _describe_task(self, run: StoredRun) -> dict[str, object]:
         """Return the members of a `DetailedTask`."""
-        calls = (await self._calls.store.runs.load_past(run.id)).calls
-        call = calls[0] if calls else None
-        members = task_members(run, call, self._calls.keep_seconds)
-        if members["status"] == "input_required" and call is not None:
-            members["inputRequests"] = {call.event_id: approval_form(call.name, call.arguments)}
-        elif members["status"] == "completed" and call is not None:
-            members["result"] = _to_result(call)
+        past = await self._calls.store.runs.load_past(run.id)
+        members = task_members(run, past.calls, self._calls.keep_seconds)
+        if members["status"] == "input_required":
+            waiting = [call for call in past.calls if needs_decision(call)]
+            members["inputRequests"] = {
+                call.event_id: approval_form(call.name, call.arguments) for call in waiting
+            }
         elif members["status"] == "failed":
             members["error"] = {"code": types.INTERNAL_ERROR, "message": members["statusMessage"]}
+        elif members["status"] == "completed" and (end := await self._calls.read_end(run, past)) is not None:
+            members["result"] = _to_result(end)
         return members
 
 
@@ -202,8 +205,7 @@ def _require_tasks(context: Context) -> None:
         raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, required)
 
 
-def _to_result(call: StoredCall) -> dict[str, object]:
-    """Return the members of the result of a task's call."""
-    finished = CallFinished(call.id, call.name, call.result, call.failed, call.seconds or 0.0, call.tokens)
-    tool = notifications.current.get().hosted.catalogue.current.tools.get(call.name)
-    return to_call_result(finished, any_json=True, schema=output_schema(tool, any_json=True))
+def _to_result(end: CallFinished) -> dict[str, object]:
+    """Return the members of the result of a task."""
+    tool = notifications.current.get().hosted.catalogue.current.tools.get(end.name)
+    return to_call_result(end, any_json=True, schema=output_schema(tool, any_json=True))
