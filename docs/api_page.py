@@ -38,6 +38,7 @@ _GROUPS = (
     ("Chat completions and models", ("/v1/",)),
     ("Runs and approvals", ("/runs", "/approvals")),
     ("Tools", ("/tools", "/catalogue")),
+    ("AG-UI", ("/ag-ui", "/agents")),
     ("Events", ("/events", "/late-replies")),
     ("The service itself", ("/",)),
 )

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
 from beckon_agent.api.a2a.server import A2aFace, mount_a2a
+from beckon_agent.api.agui import routes as agui
 from beckon_agent.api.chat import routes as chat
 from beckon_agent.api.chat import stored as stored_chats
 from beckon_agent.api.chat.request import HandedCalls
@@ -144,6 +145,7 @@ def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> I
     store, engine, rules = storage.store, storage.engine, storage.rules
     yield stored_chats.make_router(store, ChatRuns(engine, owner_of))
     yield responses.make_router(engine, store, service, pace, owner_of)
+    yield agui.make_router(service, engine, store, pace, owner_of)
     yield events.make_router(service, engine, rules)
     yield runs.make_router(store, pace, owner_of)
     yield runs.make_approvals_router(store, engine, owner_of)

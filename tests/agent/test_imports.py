@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
-# Each of 1 to 90 MB, and loaded by those who use it: a cluster, MCP, A2A, PostgreSQL, an issuer, a collector.
+# Each of 1 to 90 MB, and loaded when used: a cluster, MCP, A2A, AG-UI, PostgreSQL, an issuer, a collector.
 NOT_FOR_ALL = (
     "a2a",
+    "ag_ui",
     "alembic",
     "asyncpg",
     "cryptography",

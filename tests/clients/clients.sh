@@ -1,5 +1,5 @@
 #!/bin/sh
-# Try the clients that people have, as they are published: the `openai` package of Node, LangChain, `llm`; and a
+# Try the clients that people have, as they are published: the `openai` package of Node, AG-UI's client, LangChain, `llm`; and a
 # published MCP server, imported.
 # Needs npm; brings a Node that is new enough. The packages stay in the folder of the first argument, by
 # default one for temporary files.
@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 folder=${1:-${TMPDIR:-/tmp}/beckon-clients}
 mkdir -p "$folder/node"
-cp tests/clients/node/package.json tests/clients/node/package-lock.json tests/clients/node/openai.test.mjs "$folder/node"
+cp tests/clients/node/package.json tests/clients/node/package-lock.json tests/clients/node/*.test.mjs "$folder/node"
 npm ci --prefix "$folder/node" --no-audit --no-fund --loglevel=error
 test -x "$folder/python/bin/python" || .uv/bin/uv venv --quiet --no-config --python .venv/bin/python "$folder/python"
 .uv/bin/uv pip install --quiet --no-config --python "$folder/python/bin/python" -r tests/clients/python/requirements.txt

@@ -1,17 +1,29 @@
 """Clients as they are published, each in an environment of its own; `clients.sh` brings and runs them."""
 
 import os
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.local_platform import LocalPlatform, clean_environment
+from tests.e2e.local_platform import ROOT, LocalPlatform, clean_environment
 
 HERE = Path(__file__).parent
 CLIENTS = Path(os.environ.get("BECKON_TEST_CLIENTS", "/nowhere"))
 PYTHON = CLIENTS / "python" / "bin"
+
+CAREFUL = """
+apiVersion: beckon.dev/v1alpha1
+kind: Agent
+metadata:
+  name: careful
+spec:
+  systemPrompt: You answer with your tools.
+  toolPolicies:
+    - approval: Always
+"""
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -39,6 +51,34 @@ def test_the_openai_package_of_node_has_all_it_asks_for(platform: LocalPlatform)
     node = CLIENTS / "node" / "node_modules" / ".bin" / "node"
 
     said = run(platform, node, "--test", "--test-reporter=tap", "openai.test.mjs")
+
+    print("\n".join(line for line in said.splitlines() if line.startswith("ok ")))  # noqa: T201  # the result
+    assert "# fail 0" in said
+    assert "# pass 0" not in said
+
+
+@pytest.fixture(scope="module")
+def careful_platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPlatform]:
+    """The platform with one more agent, whose calls need an approval."""
+    folder = tmp_path_factory.mktemp("careful")
+    shutil.copytree(ROOT / "deploy" / "examples", folder / "manifests")
+    (folder / "manifests" / "careful.yaml").write_text(CAREFUL, encoding="utf-8")
+    running = LocalPlatform(folder / "manifests", folder, {})
+    try:
+        running.wait_until_ready()
+        yield running
+    finally:
+        running.stop()
+
+
+def test_the_client_of_ag_ui_runs_agents_and_decides_calls(careful_platform: LocalPlatform) -> None:
+    node = CLIENTS / "node" / "node_modules" / ".bin" / "node"
+
+    said = run(
+        careful_platform,
+        *(node, "--test", "--test-reporter=tap", "ag-ui.test.mjs"),
+        AGENT_URL=careful_platform.url,
+    )
 
     print("\n".join(line for line in said.splitlines() if line.startswith("ok ")))  # noqa: T201  # the result
     assert "# fail 0" in said

@@ -103,8 +103,16 @@ def _requests_of_a2a(run: str) -> Sequence[StoredRequest]:
     ]
 
 
+async def _begin_agui(http: httpx.AsyncClient, agent: str, headers: Headers) -> httpx.Response:
+    messages = [{"id": "m", "role": "user", "content": "go"}]
+    body = {"threadId": secrets.token_hex(8), "runId": "r", "messages": messages}
+    return await http.post(f"/agents/{agent}/ag-ui", json=body, headers=headers)
+
+
 FACES = {
     "a2a": Face(_begin_a2a, _requests_of_a2a),
+    # The protocol reads no run again; that an answer to an interrupt is its owner's has a test of its own.
+    "agui": Face(_begin_agui, lambda run: [("GET", f"/runs/{run}", None)]),
     "chat": Face(_begin_chat, _requests_of_chat),
     "events": Face(_begin_event, lambda run: [("GET", f"/runs/{run}", None)]),
     "mcp": Face(

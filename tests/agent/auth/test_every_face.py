@@ -1,6 +1,7 @@
 """Access, ownership and quotas at every protocol, from one table."""
 
 import pkgutil
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,8 @@ from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.auth.closed_service import ClosedService, bearing, checking, closed_service, terms
 from tests.agent.auth.faces import A2A, FACES, NO_FACES, Face
 from tests.agent.event_platform import EventPlatform
-from tests.agent.scripted_model import says
+from tests.agent.scripted_model import asks_for, says
+from tests.agent.tools_for_tests import BENCH
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -161,3 +163,27 @@ async def test_a_context_of_another_caller_begins_a_conversation_of_its_own(call
 
     assert answer.json()["task"]["contextId"] == context
     assert SECRET not in str(callers.service.model.asked[-1].body)
+
+
+async def test_an_interrupt_is_answered_by_its_owner_alone(callers: Callers) -> None:
+    http, thread = callers.service.http, {"threadId": "t", "runId": "r", "messages": []}
+    callers.service.model.script[:] = [asks_for(("test_danger", {})), says(SECRET)]
+    question = [{"id": "m", "role": "user", "content": "go"}]
+    BENCH.calls.clear()
+    asked = await http.post(
+        "/agents/open/ag-ui", json={**thread, "messages": question}, headers=callers.owner
+    )
+    (interrupt,) = re.findall(r"mcpr_[^\"]+", asked.text)
+    answer = {"interruptId": interrupt, "status": "resolved", "payload": {"approved": True}}
+
+    refused = await http.post(
+        "/agents/open/ag-ui", json={**thread, "resume": [answer]}, headers=callers.other
+    )
+    called_by_other = list(BENCH.calls)
+    admitted = await http.post(
+        "/agents/open/ag-ui", json={**thread, "resume": [answer]}, headers=callers.owner
+    )
+
+    assert "approval_request_not_found" in refused.text
+    assert called_by_other == []
+    assert (SECRET in admitted.text, BENCH.calls) == (True, ["danger"])

@@ -169,6 +169,14 @@ class ProblemError(Exception):
         self.problem = problem
 
 
+def to_problem(error: Exception) -> ProblemError:
+    """Return the problem document of an error of a request or a run."""
+    found = to_api_error(error)
+    title = found.code.replace("_", " ").capitalize()
+    members = {"retry_after": found.retry_after} if found.status in (429, 503) else {}
+    return ProblemError(Problem(found.status, found.code.replace("_", "-"), title, found.message, members))
+
+
 def problem_response(problem: Problem) -> Response:
     """Return the HTTP answer of a problem.
 

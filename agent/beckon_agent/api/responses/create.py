@@ -62,7 +62,16 @@ async def read_answers(
     the history themselves send it back. Raises `ApiError` for answers to approval requests that this owner
     does not have.
     """
-    answers = _trailing_answers(given)
+    return await find_answers(_trailing_answers(given), engine, store, owner)
+
+
+async def find_answers(
+    answers: Sequence[tuple[str, ApprovalAnswer]], engine: Engine, store: Store, owner: str
+) -> Answers | None:
+    """Return the decisions of some answers, each with its place in the request; `None` without answers.
+
+    Raises `ApiError` for answers to approval requests that this owner does not have.
+    """
     decided: list[tuple[StoredCall, ApprovalAnswer]] = []
     runs: set[str] = set()
     for place, answer in answers:
