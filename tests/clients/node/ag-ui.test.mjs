@@ -44,11 +44,15 @@ test("a tool of the client is pending at the end of the run, and answered in the
     const agent = new HttpAgent({ url });
     say(agent, "Locate the user: in which city?");
     let pending = [];
-    const asked = await agent.runAgent(
+    const first = await agent.runAgent(
         { tools: [locate] },
-        { onRunFinishedEvent: ({ pendingToolCallIds }) => void (pending = pendingToolCallIds) },
+        {
+            onRunFinishedEvent: ({ pendingToolCallIds }) => {
+                pending = pendingToolCallIds;
+            },
+        },
     );
-    const [call] = asked.newMessages.at(-1).toolCalls;
+    const [call] = first.newMessages.at(-1).toolCalls;
     assert.deepEqual(pending, [call.id]);
     agent.addMessage({ id: crypto.randomUUID(), role: "tool", toolCallId: call.id, content: "Bonn" });
     const { newMessages } = await agent.runAgent({ tools: [locate] });
