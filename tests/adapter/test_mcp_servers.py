@@ -5,6 +5,7 @@ import base64
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,7 @@ def tool_of(server: str, tool: str, parameters: object = None, **more: str) -> R
     made = event_type("{}", parameters, **more)
     annotations = {name: text for name, text in made.annotations.items() if name != "beckon.dev/http"}
     annotations["beckon.dev/mcp"] = f"{{server: '{server}', tool: {tool}}}"
-    return type(made)(
-        **{**{name: getattr(made, name) for name in made.__slots__}, "annotations": annotations}
-    )
+    return replace(made, annotations=annotations)
 
 
 @asynccontextmanager

@@ -58,7 +58,7 @@ async def test_an_event_that_nobody_waits_for_is_answered_for_whoever_listens() 
         assert told.startswith(
             'An event has come.\ntype: ask.researcher\nsource: /front\ndata:\n{"lamp":1}\n'
         )
-        assert "Nobody waits for an answer." in told
+        assert "No client waits for an answer." in told
 
 
 @pytest.mark.parametrize("answer", ["NO_REPLY", " NO_REPLY\n"])

@@ -114,7 +114,7 @@ async def test_an_event_that_had_expired_is_told_so_and_asks_no_model() -> None:
         unawaited = await agent.send(expiring(-1).without("correlationid"))
 
         assert error["reason"] == "timeout"
-        assert "the agent was not asked" in error["message"]
+        assert "no run was started" in error["message"]
         assert "had expired" in problem(unawaited, 424)
         assert agent.asked == []
 

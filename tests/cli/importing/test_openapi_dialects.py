@@ -197,7 +197,7 @@ def test_a_deep_body_is_described_as_far_as_a_model_can_bear(tmp_path: Path) -> 
     tool = one(tmp_path, {"requestBody": body}, components={"schemas": schemas})
 
     assert len(str(tool.parameters)) < 20 * 1024
-    assert any("is not described" in note for note in tool.notes)
+    assert any("are not described" in note for note in tool.notes)
 
 
 def test_the_spelling_of_31_and_of_30_mean_the_same(tmp_path: Path) -> None:

@@ -26,7 +26,17 @@ OwnerOf = Callable[[Request], str]
 
 RunInput = Annotated[
     dict[str, Any],
-    Body(description="A `RunAgentInput` of AG-UI 1.0, with at least `threadId`, `runId` and `messages`."),
+    Body(
+        description="A `RunAgentInput` of AG-UI 1.0.",
+        json_schema_extra={
+            "properties": {
+                "threadId": {"type": "string", "minLength": 1, "maxLength": 200},
+                "runId": {"type": "string", "minLength": 1, "maxLength": 200},
+                "messages": {"type": "array", "items": {"type": "object"}, "maxItems": 10_000},
+            },
+            "required": ["threadId", "runId", "messages"],
+        },
+    ),
 ]
 _RESPONSES = {
     **describe_answer("The run, as server-sent events of AG-UI."),
