@@ -1,4 +1,4 @@
-"""Measure the agent beside others: `python -m bench.agent [--traces] [--quick]`, tables on standard output.
+"""Measure the agent beside others: `python -m bench.agent [--traces | --faces] [--quick]`; prints tables.
 
 Everything is asked the same questions, over HTTP, in one run: Beckon's agent (broker, shim and agent as they
 run on a laptop, with their defaults), Pydantic AI, the OpenAI Agents SDK, LangChain's agent, and a loop of
@@ -10,7 +10,8 @@ A run has two turns: the model asks for the tool, gets its result, and answers i
 checked, the tool's number in it included. CPU is that of the agent's process, user and system, from /proc;
 `path` adds the tool and, with Beckon, shim and broker. Rounds are interleaved and the figures are medians.
 Chat completions are not stored; a second row is the Responses face, which stores every step in a SQLite file.
-Traces are off, as by default; `--traces` measures what they cost in place of all this.
+Traces are off, as by default. In place of all this, `--traces` measures what they cost, and `--faces` what a
+run costs at each protocol.
 """
 
 import argparse
@@ -24,10 +25,11 @@ from dataclasses import dataclass
 
 import uvloop
 
-from bench.agent import measure
+from bench.agent import faces, measure
 from bench.agent.contestants import Contestant, Field, open_field
 from bench.agent.environments import BARE, ENVIRONMENT, Peer, peers
-from bench.agent.traces import Amount, compare, traced
+from bench.agent.measure import Amount
+from bench.agent.traces import compare, traced
 from bench.cluster.table import show
 from bench.peer_environment import NoEnvironment
 from bench.shim.processes import raise_file_limit
@@ -53,6 +55,7 @@ class Plan:
     idle_seconds: float
     judged: bool
     traced: Amount
+    faces: Amount
 
 
 FULL = Plan(
@@ -67,6 +70,7 @@ FULL = Plan(
     idle_seconds=5,
     judged=True,
     traced=Amount(rounds=12, runs=256, at_once=16),
+    faces=Amount(rounds=9, runs=160, at_once=16),
 )
 QUICK = Plan(
     rounds=1,
@@ -80,6 +84,7 @@ QUICK = Plan(
     idle_seconds=0.5,
     judged=False,
     traced=Amount(rounds=1, runs=40, at_once=4),
+    faces=Amount(rounds=1, runs=20, at_once=4),
 )
 
 
@@ -242,6 +247,13 @@ async def run_traces(plan: Plan) -> int:
     return 1 if wrong else 0
 
 
+async def run_faces(plan: Plan) -> int:
+    """Measure a run at each protocol; return 0 where every answer was right."""
+    async with open_field() as field:
+        wrong = await faces.compare(field, plan.faces)
+    return 1 if wrong else 0
+
+
 def main() -> int:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(
@@ -252,19 +264,25 @@ def main() -> int:
         action="store_true",
         help="less than a minute, not judged, and the peers only if their environment is there already",
     )
-    parser.add_argument(
+    others = parser.add_mutually_exclusive_group()
+    others.add_argument(
         "--traces", action="store_true", help="what traces cost: off, on and sampled out, and no peers"
+    )
+    others.add_argument(
+        "--faces", action="store_true", help="what a run costs at each protocol, and no peers"
     )
     given = parser.parse_args()
     plan = QUICK if given.quick else FULL
     raise_file_limit()
     try:
-        present = [] if given.traces else _present(install=plan.judged)
+        present = [] if given.traces or given.faces else _present(install=plan.judged)
     except NoEnvironment as error:
         sys.stderr.write(f"the environment of the peers cannot be made: {error}\n")
         return 2
     print(f"{platform.python_implementation()} {platform.python_version()}; Linux {platform.release()}")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        if given.faces:
+            return runner.run(run_faces(plan))
         return runner.run(run_traces(plan) if given.traces else run(plan, present))
 
 

@@ -30,10 +30,11 @@ class Wire:
     asked: Callable[[str, bool], dict[str, object]]
     whole: Callable[[Any], str]
     piece: Callable[[Any], str]
+    headers: Sequence[tuple[str, str]] = ()
 
     def request(self, question: str, *, stream: bool) -> bytes:
         """Return the bytes of a request."""
-        headers = [("content-type", "application/json")]
+        headers = [("content-type", "application/json"), *self.headers]
         # Without a key, Beckon is there for this machine alone, and the name says who is meant.
         return request(self.path, headers, orjson.dumps(self.asked(question, stream)), "127.0.0.1")
 
@@ -140,6 +141,14 @@ class Field:
         port = free_port()
         agent = await self._agent(port, {**plain, **settings})
         return Contestant(name, port, COMPLETIONS, (agent, *rest))
+
+    async def storing(self, settings: dict[str, str]) -> Contestant:
+        """Start a Beckon whose agent stores runs in SQLite and has these settings."""
+        folder, rest, plain = await self._platform({})
+        port = free_port()
+        store = f"sqlite:///{folder / 'runs.db'}"
+        agent = await self._agent(port, {**plain, "BECKON_STORE": store, **settings})
+        return Contestant("Beckon", port, COMPLETIONS, (agent, *rest))
 
     async def collector(self) -> Collector:
         """Start a collector that throws away what it takes."""

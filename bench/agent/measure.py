@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bench.agent.contestants import Contestant, Field, Wire
 from bench.agent.exchange import Answered, Connection, connect
@@ -13,12 +14,22 @@ from bench.agent.model import FIRST_WORD, text_of
 from bench.agent.tool import celsius_of
 
 RUN_WORDS = 32
+_Each = TypeVar("_Each")
 _MODEL = Wire(
     "/v1/chat/completions",
     lambda question, stream: {"messages": [{"role": "user", "content": question}], "stream": stream},
     str,
     lambda event: "".join(choice["delta"].get("content") or "" for choice in event["choices"]),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is measured: rounds, runs in each, and how many of them at once."""
+
+    rounds: int
+    runs: int
+    at_once: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +144,21 @@ async def streams(contestant: Contestant, field_: Field, total: int, words: int,
         seconds=ends - min(firsts) if firsts else 0.0,
         cpu_seconds=cpu,
         rss=rss,
+    )
+
+
+def rotate(those: Sequence[_Each], number: int) -> list[_Each]:
+    """Return them in an order of the round's own: none is always first after a pause."""
+    first = number % len(those)
+    return [*those[first:], *those[:first]]
+
+
+def compute_ratios(base: Runs, these: Runs) -> tuple[float, float]:
+    """Return the medians of the rounds' ratios, own and path."""
+    pairs = list(zip(these.costs, base.costs, strict=True))
+    return (
+        statistics.median(cost.own / other.own for cost, other in pairs if other.own),
+        statistics.median(cost.path / other.path for cost, other in pairs if other.path),
     )
 
 

@@ -6,7 +6,6 @@ measures all of them, one after the other, and a ratio is that of the figures of
 machine does beside it changes from round to round. The table has the medians of the ratios.
 """
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,21 +14,13 @@ import orjson
 from bench.agent import measure
 from bench.agent.contestants import Collector, Contestant, Field
 from bench.agent.exchange import connect
+from bench.agent.measure import Amount, compute_ratios, rotate
 from bench.cluster.table import show
 
 _OFF = {"OTEL_SDK_DISABLED": "true"}
 # Spans go out in batches, or so long after the last one, in milliseconds: no round pays for another's.
 _DELAY = 500
 _MOST_EXPORTED = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """How much is measured: rounds, runs in each, and how many of them at once."""
-
-    rounds: int
-    runs: int
-    at_once: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ async def compare(those: Traced, amount: Amount) -> int:
         await measure.runs(one, 2 * amount.at_once, amount.at_once, measure.Runs())
     exported = await _exported(collector)
     for number in range(amount.rounds):
-        for one in _from(contestants, number):
+        for one in rotate(contestants, number):
             await measure.runs(one, amount.runs, amount.at_once, found[one.name], settle=2 * _DELAY / 1000)
     exported = await _exported(collector) - exported
     rows = [_row(one.name, found, idle[one.name]) for one in contestants]
@@ -75,25 +66,11 @@ async def compare(those: Traced, amount: Amount) -> int:
     return sum(runs.wrong for runs in found.values())
 
 
-def _from(contestants: Sequence[Contestant], number: int) -> list[Contestant]:
-    """Return them in an order of the round's own: none is always first after a pause."""
-    first = number % len(contestants)
-    return [*contestants[first:], *contestants[:first]]
-
-
 def _row(name: str, found: dict[str, measure.Runs], idle: float) -> list[str]:
-    own, path = _ratios(found["off"], found[name])
+    own, path = compute_ratios(found["off"], found[name])
     median = found[name].median
     figures = [f"{median.own:.2f}", f"{own:.2f}", f"{median.path:.2f}", f"{path:.2f}", f"{median.p50:.1f}"]
     return [name, *figures, f"{idle:.0f}", str(found[name].wrong)]
-
-
-def _ratios(off: measure.Runs, these: measure.Runs) -> tuple[float, float]:
-    pairs = list(zip(these.costs, off.costs, strict=True))
-    return (
-        statistics.median(cost.own / base.own for cost, base in pairs if base.own),
-        statistics.median(cost.path / base.path for cost, base in pairs if base.path),
-    )
 
 
 async def _exported(collector: Collector) -> int:
