@@ -51,6 +51,7 @@ CHANGES: Mapping[str, Any] = {
     "operator.replicas": 4,
     "operator.namespaces": ["a"],
     "operator.replyTriggers": False,
+    "operator.probeSeconds": 0,
     "webhook.enabled": False,
     "webhook.replicas": 4,
     "adapter.enabled": True,
