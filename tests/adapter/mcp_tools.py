@@ -4,10 +4,11 @@ import asyncio
 import base64
 import os
 import sys
+from typing import Annotated
 
 from mcp.server.mcpserver import Audio, Context, Image, MCPServer
 from mcp_types import TextContent, ToolAnnotations
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 server = MCPServer("tools of a test", log_level="ERROR")
 
@@ -108,6 +109,25 @@ async def count(to: int, ctx: Context, heard: str = "") -> str:
 def large() -> str:
     """Return more than anybody takes."""
     return "x" * 100_000
+
+
+class Wrong(BaseModel):
+    """A result that does not fit the schema which clients see."""
+
+    size: Annotated[int, Field(json_schema_extra={"maximum": 10})]
+
+
+@server.tool()
+def oversized() -> Wrong:
+    """Return more than the schema says."""
+    return Wrong(size=11)
+
+
+@server.tool(structured_output=False)
+def region(name: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})], ctx: Context) -> str:
+    """Return the header of the argument."""
+    request = ctx.request_context.request
+    return f"{name} {getattr(request, 'headers', {}).get('mcp-param-region')}"
 
 
 if __name__ == "__main__":

@@ -130,6 +130,22 @@ async def test_what_the_tool_refuses_is_told_and_the_server_lives_on(kind: str) 
     assert "no_such_tool" in unknown
 
 
+async def test_an_argument_is_repeated_in_the_header_that_the_server_names() -> None:
+    async with bridging("http", "region") as adapter:
+        assert await adapter.result(call_event({"name": "eu-1"})) == "eu-1 eu-1"
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_a_result_that_does_not_fit_the_servers_schema_is_an_error_with_its_path(kind: str) -> None:
+    async with bridging(kind, "oversized") as adapter:
+        said = message(await adapter.result(call_event({})))
+
+    assert said == (
+        "the tool ran, but its result does not fit its outputSchema: "
+        "$.size: 11 is greater than the maximum of 10"
+    )
+
+
 async def test_arguments_are_checked_by_the_eventtype_first() -> None:
     async with bridging("stdio", "add", NUMBERS) as adapter:
         refused = await adapter.refusal(call_event({"a": "x"}))

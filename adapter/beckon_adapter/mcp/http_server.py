@@ -54,9 +54,20 @@ def _to_egress_error(error: Exception, *, sent: bool) -> Exception:
     for one in found:
         if isinstance(one, MCPError) and one.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
             return ToolError(f"the MCP server answered: {one.message[:300]} ({one.code})")
+        if isinstance(one, RuntimeError) and (problem := _unfit_result(one)):
+            return ToolError(f"the tool ran, but its result does not fit its outputSchema: {problem}")
     if any(isinstance(one, (MCPError, *LOST)) for one in found):
         return Unreachable(f"is lost ({type(found[0]).__name__})", sent=sent)
     return error
+
+
+def _unfit_result(error: RuntimeError) -> str:
+    """Return the path and the problem of a result that the client refused, "" for another error.
+
+    The cause is jsonschema's error, with both of them.
+    """
+    path, message = (getattr(error.__cause__, name, None) for name in ("json_path", "message"))
+    return f"{path}: {message}"[:300] if path and message else ""
 
 
 def iterate_errors(error: BaseException) -> Iterator[BaseException]:
@@ -104,10 +115,15 @@ class HttpServer:
     async def call_tool(
         self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
     ) -> CallToolResult:
-        """Connect, call the tool, and disconnect."""
+        """Connect, list the tools, call the tool, and disconnect.
+
+        By its list the client knows which arguments to repeat in headers (`x-mcp-header`), and the schema of
+        the result. It would list the tools after the call otherwise, whose effect could then be lost.
+        """
         sent = False
         with convert_errors(lambda: sent):
             async with asyncio.timeout(seconds), self._open_connection() as client:
+                await read_tool_list(client)
                 sent = True
                 return await client.call_tool(tool, dict(arguments), progress_callback=heard)
 
