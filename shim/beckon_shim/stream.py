@@ -6,6 +6,7 @@ import base64
 import orjson
 
 from beckon_contract.cloudevents.events import from_http, to_structured
+from beckon_contract.cloudevents.extensions import FIRST_REPORTS
 from beckon_shim.messages import Answer, Piece, RawHeader, Respond, WireEvent
 
 
@@ -52,7 +53,7 @@ class Stream:
 
 _STREAM = b"text/event-stream"
 _HEADERS: list[RawHeader] = [(b"content-type", _STREAM), (b"cache-control", b"no-store")]
-_EVERY = 0.1  # seconds between two reports to a caller; of those between them the last is sent
+_EVERY = 0.1  # seconds between two later reports to a caller; of those between them the last is sent
 _ENDS = {200: b"reply", 202: b"accepted"}
 
 
@@ -69,38 +70,40 @@ def wants_reports(headers: list[RawHeader]) -> bool:
 class ProgressStream:
     """The answer to one call: whole, or a stream from the first report on."""
 
-    __slots__ = ("_begun", "_loop", "_newest", "_respond", "_timer", "receipt")
+    __slots__ = ("_loop", "_newest", "_respond", "_sent", "_timer", "receipt")
 
     def __init__(self, respond: Respond) -> None:
         self._respond = respond
         self._loop = asyncio.get_running_loop()
         self.receipt: RawHeader | None = None
-        self._begun = False
+        self._sent = 0
         self._newest: WireEvent | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def report(self, event: WireEvent) -> None:
-        """Send a report now, or shortly after the previous one."""
+        """Send a report now, or shortly after the previous one if it is none of the first."""
         self._newest = event
-        if self._timer is None:
+        if self._timer is None or self._sent < FIRST_REPORTS:
             self._send()
 
     def end(self, answer: Answer) -> None:
         """Send the answer, after the last report."""
         if self._timer is not None:
             self._timer.cancel()
-        if not self._begun:
+        if not self._sent:
             self._respond(answer)
             return
         last = b"" if self._newest is None else _progress(self._newest)
         self._respond(Piece(_HEADERS, last + _end(answer), answer))
 
     def _send(self) -> None:
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._newest is None:
             return
         event, self._newest = self._newest, None
-        self._begun = True
+        self._sent += 1
         self._timer = self._loop.call_later(_EVERY, self._send)
         headers = _HEADERS if self.receipt is None else [*_HEADERS, self.receipt]
         self._respond(Piece(headers, _progress(event)))

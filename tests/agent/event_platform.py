@@ -20,6 +20,9 @@ from tests.patience import eventually
 from tests.shim.support import shim_in_front_of
 from tests.tools.serving import configured
 
+PROMPT: Mapping[str, object] = {"progress_seconds": 0}
+"""Settings of tools that send each report of progress."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventPlatform:
@@ -37,13 +40,20 @@ class EventPlatform:
 
 @asynccontextmanager
 async def event_platform(
-    folder: Path, tools: list[AnyTool], addresses: Mapping[str, str], *more: Manifest
+    folder: Path,
+    tools: list[AnyTool],
+    addresses: Mapping[str, str],
+    *more: Manifest,
+    settings: Mapping[str, object] = PROMPT,
 ) -> AsyncIterator[EventPlatform]:
-    """Serve tools behind a broker and a shim; `addresses` are services that the test serves itself."""
+    """Serve tools behind a broker and a shim; `addresses` are services that the test serves itself.
+
+    The tools have the default settings with the changes in `settings`.
+    """
     async with AsyncExitStack() as stack:
         manifests = [*more]
         for tool in tools:
-            url = await stack.enter_async_context(served(app(tool, configured(progress_seconds=0))))
+            url = await stack.enter_async_context(served(app(tool, configured(**settings))))
             manifests += declared(tool, url)
         manifests += [service(name, url) for name, url in addresses.items()]
         running = await stack.enter_async_context(running_broker(folder, *manifests))

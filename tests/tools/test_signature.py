@@ -247,7 +247,7 @@ ORDER = {
         (dict[str, object], {"type": "object", "additionalProperties": True}),
         (Annotated[Order, "The order"], ORDER),
         (list[int], {"type": "array", "items": {"type": "integer"}}),
-        *((kind, None) for kind in (str, None, object, bytes, Media | str, Later, Aliased)),
+        *((kind, None) for kind in (str, None, object, bytes, list[Any], Media | str, Later, Aliased)),
     ],
 )
 def test_the_return_annotation_is_the_schema_of_the_results(

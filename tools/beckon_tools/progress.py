@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import orjson
 
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent
-from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, PROGRESS_MARK, STATE
+from beckon_contract.cloudevents.extensions import CAUSE, FIRST_REPORTS, PROGRESS, PROGRESS_MARK, STATE
 from beckon_tools.errors import NotSent
 from beckon_tools.outbox import has_sink, send_event
 from beckon_tools.settings import Settings
@@ -44,8 +44,8 @@ class Progress:
     async def report(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report progress: `done` of `total`, in any unit.
 
-        `total` is `None` if it is unknown. Reports that come faster than the setting allows are left out,
-        but not one with `done` at `total`.
+        `total` is `None` if it is unknown. The first three reports are sent at once. Later ones that come
+        faster than the setting allows are left out, but not one with `done` at `total`.
         """
         if not has_sink() or not self._is_due(ends=total is not None and done >= total):
             return
@@ -54,7 +54,7 @@ class Progress:
 
     def _is_due(self, *, ends: bool) -> bool:
         now = time.monotonic()
-        if now < self._next and not ends:
+        if self._number >= FIRST_REPORTS and now < self._next and not ends:
             return False
         self._next = now + self._every
         return True

@@ -79,7 +79,9 @@ class Settings(ServingSettings):
         "them again, after a restart, too; unset: `answer` raises `NotSent`.",
     )
     progress_seconds: Annotated[float, Field(ge=0)] = Field(
-        1, description="Least seconds between two reports of progress; what comes between is left out."
+        1,
+        description="Least seconds between two reports of progress after the third; "
+        "what comes between is left out.",
     )
     drain_seconds: Count = Field(
         25,

@@ -137,7 +137,13 @@ def read_result_schema(function: Callable[..., object]) -> Mapping[str, Any] | N
     return None if schema != aliased or said in _NEEDS_NO_SCHEMA else schema
 
 
-_NEEDS_NO_SCHEMA: tuple[Mapping[str, Any], ...] = ({}, {"type": "string"}, {"type": "null"})
+# The items of a list of anything may be `Media`.
+_NEEDS_NO_SCHEMA: tuple[Mapping[str, Any], ...] = (
+    {},
+    {"type": "string"},
+    {"type": "null"},
+    {"type": "array", "items": {}},
+)
 
 
 def _describe_fields(schema: Mapping[str, Any]) -> str:

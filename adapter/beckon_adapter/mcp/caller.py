@@ -6,6 +6,7 @@ import binascii
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,7 @@ from beckon_adapter.egress.hosts import Credentials, NoCredential, NotAllowed
 from beckon_adapter.mcp.command_server import CommandServer
 from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
 from beckon_adapter.rule import SETTING, McpRule, NamedServer
+from beckon_contract.cloudevents.extensions import FIRST_REPORTS
 from beckon_contract.jsontext import dumps, loads
 from beckon_contract.schema.parameters import parameters_changed
 from beckon_tools.answers import Media
@@ -110,7 +112,7 @@ def _find_differences(expected: Sequence[Expected], there: Mapping[str, Tool]) -
 async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
     """Yield a progress callback for the server's notifications.
 
-    On success the newest progress is reported before the call is answered; on an error it is dropped.
+    On success each waiting progress is reported before the call is answered; on an error it is dropped.
     """
     newest = _Newest(report)
     try:
@@ -121,20 +123,24 @@ async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
 
 
 class _Newest:
-    """Passes on one progress report at a time, always the newest.
+    """Passes on one progress report at a time: the first three, then always the newest.
 
-    Reports in between are dropped. The connection that reads progress also reads the answers of other
+    Later reports in between are dropped. The connection that reads progress also reads the answers of other
     calls; they do not wait for a Broker that is slow to accept a report.
     """
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._next: tuple[float, float | None, str] | None = None
+        self._taken = 0
+        self._waiting = deque[tuple[float, float | None, str]]()
         self._passing: asyncio.Task[None] | None = None
 
     async def take_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Store the server's progress for the next report, and return at once."""
-        self._next = progress, total, message or ""
+        self._taken += 1
+        if self._waiting and self._taken > FIRST_REPORTS + 1:
+            self._waiting.pop()  # it is none of the first, and newer ones replace it
+        self._waiting.append((progress, total, message or ""))
         if self._passing is None or self._passing.done():
             self._passing = asyncio.create_task(self._pass_on())
 
@@ -149,9 +155,8 @@ class _Newest:
             self._passing.cancel()
 
     async def _pass_on(self) -> None:
-        while self._next is not None:
-            (done, total, message), self._next = self._next, None
-            await self._report(done, total, message)
+        while self._waiting:
+            await self._report(*self._waiting.popleft())
 
 
 def result_of(result: CallToolResult, tool: str) -> object:

@@ -30,6 +30,9 @@ Not the reply attribute, for then a report would be taken for the answer; nor th
 a report that cannot be delivered would be taken for the call.
 """
 
+FIRST_REPORTS = 3
+"""So many reports of progress of a call are sent at once; from then on each sender paces them."""
+
 CAUSE = "causationid"
 """On a reply, and on a report of progress: the id of the call."""
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
-from beckon_tools import Media, ToolError, tool
+from pydantic import Field
+
+from beckon_tools import Media, Progress, ToolError, tool
 from beckon_tools.declaration import AnyTool
 from tests.agent.event_platform import described
 from tests.broker.broker_process import Manifest
@@ -76,10 +78,18 @@ async def error_handling() -> str:
 
 
 @tool(type="test.tool.with.progress")
-async def tool_with_progress() -> str:
-    """Take a while."""
-    await asyncio.sleep(0.5)
+async def tool_with_progress(progress: Progress) -> str:
+    """Take a while, and report it."""
+    for done in (0, 50, 100):
+        await progress.report(done, 100)
+        await asyncio.sleep(0.05)
     return "done"
+
+
+@tool(type="test.region")
+async def region(name: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+    """Take an argument by which a gateway routes."""
+    return name
 
 
 TOOLS: list[AnyTool] = [
@@ -90,6 +100,7 @@ TOOLS: list[AnyTool] = [
     multiple_content_types,
     error_handling,
     tool_with_progress,
+    region,
 ]
 
 

@@ -28,11 +28,11 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpServer]:
-    """A face in front of the suite's tools, as on a laptop."""
+    """A face in front of the suite's tools, as on a laptop, with the defaults of both."""
     folder = tmp_path_factory.mktemp("manifests")
-    settings = McpSettings(OriginPolicy.at("127.0.0.1", local_pages=True), report_every=0.1)
+    settings = McpSettings(OriginPolicy.at("127.0.0.1", local_pages=True))
     async with (
-        event_platform(folder, TOOLS, {}, *by_hand(TOOLS[0].service)) as platform,
+        event_platform(folder, TOOLS, {}, *by_hand(TOOLS[0].service), settings={}) as platform,
         mcp_server(platform.shim, platform.folder, settings) as running,
     ):
         yield running
@@ -41,7 +41,6 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpS
 NOT_OFFERED = (
     "completion-",
     "elicitation-",
-    "http-custom-header-",
     "input-required-result-",
     "logging-",
     "prompts-",
@@ -55,14 +54,8 @@ NOT_OFFERED = (
 """Scenarios of what is no part of the face: it has tools, and they ask their callers nothing."""
 
 EXPECTED = {
-    LEGACY: {
-        # Parameters are read into one dialect, 2020-12, which MCP means where none is named.
-        "json-schema-2020-12-$schema",
-    },
+    LEGACY: set[str](),
     MODERN: {
-        "json-schema-2020-12-$schema",
-        # Anchors are resolved when an EventType is read.
-        "sep-2106-anchor-keyword-preserved",
         # Lists of what is not offered.
         "sep-2549-prompts-list-caching-hints",
         "sep-2549-resources-list-caching-hints",

@@ -86,6 +86,20 @@ async def test_a_client_hears_what_the_tool_reports_in_its_own_numbers(
     ]
 
 
+@both
+async def test_the_first_three_reports_are_sent_with_their_values(start_mcp: StartMcp, mode: str) -> None:
+    told: list[float] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+        BENCH.gate.set()
+
+    async with start_mcp() as server, server.client(mode) as client:
+        await client.call_tool("test_steps", {"steps": [0, 1, 3]}, progress_callback=note)
+
+    assert told == [0, 1, 3]
+
+
 async def test_signs_of_life_come_between_reports_and_do_not_run_ahead_of_them(start_mcp: StartMcp) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 

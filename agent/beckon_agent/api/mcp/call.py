@@ -6,6 +6,7 @@ Before the result, the client gets the tool's reports, and a sign of life while 
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 from beckon_agent.tool_calls.validation import PreparedCall, prepare_calls
+from beckon_contract.cloudevents.extensions import FIRST_REPORTS
 from beckon_contract.failures import Reason
 
 logger = logging.getLogger(__name__)
@@ -38,7 +40,8 @@ class ProgressSender:
     """Sends the progress of one call to its client.
 
     The values grow each time, as MCP requires (basic/patterns/progress). They are the tool's own. For a
-    report that does not grow, and for a sign of life, the value is the last one and a millionth more.
+    report that does not grow, and for a sign of life, the value is the last one and a millionth more. The
+    first three reports are all sent; of later ones, the newest.
     """
 
     def __init__(self, name: str, send: SendProgress, every: float) -> None:
@@ -46,9 +49,10 @@ class ProgressSender:
         self._name = name
         self._send = send
         self._every = every
-        self._last = 0.0
+        self._last: float | None = None
         self._total: float | None = None
-        self._newest: ProgressReport | None = None
+        self._taken = 0
+        self._waiting = deque[ProgressReport]()
         self._news = asyncio.Event()
         self._over = False
 
@@ -73,12 +77,15 @@ class ProgressSender:
             sending.cancel()
 
     def _take_report(self, report: ProgressReport) -> None:
-        self._newest = report
+        self._taken += 1
+        if self._waiting and self._taken > FIRST_REPORTS + 1:
+            self._waiting.pop()  # it is none of the first, and newer ones replace it
+        self._waiting.append(report)
         self._news.set()
 
     async def _send_reports(self) -> None:
         begun = asyncio.get_running_loop().time()
-        while not (self._over and self._newest is None):
+        while not (self._over and not self._waiting):
             try:
                 async with asyncio.timeout(self._every):
                     await self._news.wait()
@@ -87,13 +94,13 @@ class ProgressSender:
                 await self._sign_of_life(f"{self._name} has not answered yet, after {taken:.0f} seconds")
                 continue
             self._news.clear()
-            report, self._newest = self._newest, None
-            if report is not None:
-                await self._send_report(report)
+            while self._waiting:
+                await self._send_report(self._waiting.popleft())
 
     async def _send_report(self, report: ProgressReport) -> None:
         self._total = report.total
-        self._last = report.done if report.done > self._last else self._a_little_more()
+        grows = self._last is None or report.done > self._last
+        self._last = report.done if grows else self._a_little_more()
         await self._send(self._last, self._total, report.message or None)
 
     async def _sign_of_life(self, message: str) -> None:
@@ -102,7 +109,8 @@ class ProgressSender:
         await self._send(self._last, total, message)
 
     def _a_little_more(self) -> float:
-        return self._last + max(_LEAST, abs(self._last) * _LEAST)
+        last = self._last or 0.0
+        return last + max(_LEAST, abs(last) * _LEAST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,26 +55,22 @@ def to_call_result(
     """
     if schema is not None:
         call = check_result(call, schema)
-        return _with_structure(call)
     result = call.result
     parts = result if isinstance(result, list) else [result]
-    if any(_is_media(part) for part in parts):
+    has_media = any(_is_media(part) for part in parts)
+    if has_media:
         content = [
             _media_content(part, call.name) if _is_media(part) else _text_content(part) for part in parts
         ]
-        return {"content": content, "resultType": "complete"}
-    if isinstance(result, Mapping) or (any_json and not isinstance(result, str | None)):
-        return _with_structure(call)
-    return _with_text(call)
-
-
-def _with_structure(call: CallFinished) -> dict[str, object]:
-    return {**_with_text(call), "structuredContent": call.result}
-
-
-def _with_text(call: CallFinished) -> dict[str, object]:
-    members: dict[str, object] = {"content": [_text_content(call.result)], "resultType": "complete"}
-    return {**members, "isError": True} if call.failed else members
+    else:
+        content = [_text_content(result)]
+    members: dict[str, object] = {"content": content, "resultType": "complete"}
+    if call.failed:
+        members["isError"] = True
+    is_structure = isinstance(result, Mapping) or (any_json and not isinstance(result, str | None))
+    if schema is not None or (is_structure and not has_media):
+        members["structuredContent"] = result
+    return members
 
 
 def _text_content(result: object) -> dict[str, object]:
