@@ -5,7 +5,8 @@
     │   ├── RateLimited         the same, for a 429
     │   └── ModelOverloaded     the same, for a 503
     ├── StreamBroken            the user: the answer broke off after its beginning was shown
-    ├── ModelAuthError          the operator: key, permission, quota or account
+    ├── ModelAuthError          the operator: key, permission or account
+    │   └── QuotaExhausted      the operator: nothing is left to spend, and no wait mends that
     ├── InvalidOutput           the user: the answer does not fit the wanted format
     ├── ToolChoiceNotHonoured   the user: the model made no call, although one was required
     └── ModelRefused            the caller: this request will never do (other 4xx)
@@ -74,6 +75,12 @@ class ModelAuthError(ModelError):
     """The server does not accept the key, or the account behind it."""
 
 
+class QuotaExhausted(ModelAuthError):
+    """The account behind the key has nothing left to spend."""
+
+    ours = "insufficient_quota"
+
+
 class InvalidOutput(ModelError):
     """The answer does not fit the format that the request wants."""
 
@@ -139,10 +146,12 @@ _WORDS: tuple[tuple[type[ModelError], re.Pattern[str]], ...] = (
             re.IGNORECASE,
         ),
     ),
+    # By its code alone: Gemini says that a quota was exceeded for a limit of a minute, too.
+    (QuotaExhausted, re.compile("insufficient_quota")),
     (
         ModelAuthError,
         re.compile(
-            r"(invalid|incorrect|missing|no) api[ _]key|api key not valid|insufficient_quota|unauthori[sz]ed",
+            r"(invalid|incorrect|missing|no) api[ _]key|api key not valid|unauthori[sz]ed",
             re.IGNORECASE,
         ),
     ),
@@ -245,10 +254,12 @@ _WAITING: dict[int | None, type[ModelError]] = {429: RateLimited, 503: ModelOver
 
 
 def _error_class(status: int | None, words: str) -> type[ModelError]:
-    if status in (401, 402, 403):
+    if status == 402:  # Payment Required: DeepSeek, OpenRouter
+        return QuotaExhausted
+    if status in (401, 403):
         return ModelAuthError
     for kind, pattern in _WORDS:
-        if pattern.search(words) and (status != 429 or kind is ModelAuthError):
+        if pattern.search(words) and (status != 429 or issubclass(kind, ModelAuthError)):
             return kind
     if status == 413:
         return ContextTooLong

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, RateLimitError
 from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
 from pydantic import BaseModel
 
@@ -254,6 +254,34 @@ async def test_a_stream_that_began_names_the_error_of_the_model_server(
         text = (await service.chat("beckon", None, stream=True, beckon={"events": True})).text
         error = json.loads(text.strip().splitlines()[-1].removeprefix("data: "))["error"]
         assert error["code"] == CODES[status]
+
+
+SPENT = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+
+
+@pytest.mark.parametrize("refusal", [answers(SPENT, 429), refuses(402, "Insufficient Balance")])
+@pytest.mark.parametrize("store", [False, True])
+async def test_an_account_with_nothing_left_is_a_429_that_openai_s_package_does_not_repeat(
+    service: ClosedService, refusal: Reply, store: bool
+) -> None:
+    service.model.script[:] = [refusal] * 3
+    service.model.asked.clear()
+    async with openai_client(service).with_options(max_retries=2) as client:
+        with pytest.raises(RateLimitError) as completion:
+            await client.chat.completions.create(
+                model="beckon", messages=[{"role": "user", "content": "go"}], store=store
+            )
+        with pytest.raises(RateLimitError) as response:
+            await client.responses.create(model="beckon", input="go")
+        stream = await client.responses.create(model="beckon", input="go", stream=True)
+        events = [event async for event in stream]
+
+    for error in (completion.value, response.value):
+        assert (error.code, error.type) == ("insufficient_quota", "insufficient_quota")
+        assert "retry-after" not in error.response.headers
+    assert events[-2].type == "error"
+    assert events[-2].code == "insufficient_quota"
+    assert len(service.model.asked) == 3
 
 
 @pytest.mark.parametrize("status", [500, 504, 529])

@@ -17,6 +17,7 @@ from beckon_agent.model.errors import (
     ModelOverloaded,
     ModelRefused,
     ModelUnavailable,
+    QuotaExhausted,
     RateLimited,
     SchemaRejected,
     ToolsNotSupported,
@@ -82,7 +83,6 @@ CONTENTS = [
 KEYS = [
     (401, "Unauthorized"),
     (403, "Your account may not use this model"),
-    (402, "Insufficient Balance"),
     (400, "API key not valid. Please pass a valid API key."),
 ]
 OTHERS = [
@@ -106,6 +106,7 @@ CASES = [
     *((ContextTooLong, *case) for case in CONTEXTS),
     *((ContentNotSupported, *case) for case in CONTENTS),
     *((ModelAuthError, *case) for case in KEYS),
+    (QuotaExhausted, 402, "Insufficient Balance"),
     *((ModelRefused, *case) for case in OTHERS),
     *((UNAVAILABLE.get(case[0], ModelUnavailable), *case) for case in BUSY),
 ]
@@ -123,7 +124,9 @@ def test_an_error_says_who_must_act(kind: type[ModelError], status: int, message
 
 def test_an_exhausted_quota_is_no_passing_trouble() -> None:
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
-    assert type(READER.read_response(429, {}, json.dumps(body).encode())) is ModelAuthError
+    error = READER.read_response(429, {}, json.dumps(body).encode())
+    assert type(error) is QuotaExhausted
+    assert error.ours == "insufficient_quota"
 
 
 SHAPES = [

@@ -38,6 +38,7 @@ HANDED = "handed"
 
 _STATUS: dict[str, Literal[400, 429, 503]] = {
     "field_not_supported": 400,
+    "insufficient_quota": 429,
     "invalid_output": 400,
     "rate_limit_exceeded": 429,
     "overloaded": 503,
@@ -83,7 +84,8 @@ _RESPONSES = {
     **openai_responses(
         _400="The request is not valid, or asks for what an agent does not do.",
         _404="`model` names no agent.",
-        _429="A quota is used up, here or at the model server; Retry-After says when it has room again.",
+        _429="A quota is used up, here or at the model server; Retry-After says when it has room again. "
+        "With the code `insufficient_quota` no wait helps.",
         _502="The model server failed.",
         _503="No run can begin now, or the model server is overloaded; Retry-After says when to ask again.",
         default="Any other error, in the same shape.",

@@ -20,6 +20,7 @@ from beckon_agent.model.errors import (
     InvalidOutput,
     ModelAuthError,
     ModelError,
+    QuotaExhausted,
     ToolChoiceNotHonoured,
 )
 from beckon_agent.service import NoRoom
@@ -39,7 +40,7 @@ class ErrorFields(TypedDict):
     """The members of OpenAI's error object."""
 
     message: str
-    type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
+    type: Literal["invalid_request_error", "rate_limit_error", "server_error", "insufficient_quota"]
     param: str | None
     code: str | None
 
@@ -53,7 +54,8 @@ class ErrorDocument(TypedDict):
 class ApiError(Exception):
     """An error answer in OpenAI's shape.
 
-    `message` says what to do about it. `retry_after`, in seconds, is sent with 429 and 503 only.
+    `message` says what to do about it. `retry_after`, in seconds, is sent with 429 and 503 only, and not if
+    no wait helps.
     """
 
     def __init__(
@@ -75,20 +77,26 @@ class ApiError(Exception):
             "code": self.code,
         }
         if self.status == 429:
-            fields["type"] = "rate_limit_error"
+            fields["type"] = "insufficient_quota" if self._is_final else "rate_limit_error"
         return {"error": fields}
 
     def to_response(self) -> JSONResponse:
         """Return the whole HTTP answer."""
-        headers = {"retry-after": str(self.retry_after)} if self.status in (429, 503) else None
+        headers = {"retry-after": str(self.retry_after)} if self.status in (429, 503) else {}
+        if self._is_final:  # OpenAI's packages obey this header, and would repeat a request after every 429
+            headers = {"x-should-retry": "false"}
         return JSONResponse(self.to_document(), self.status, headers=headers)
+
+    @property
+    def _is_final(self) -> bool:
+        return self.code == QuotaExhausted.ours
 
 
 EXPECTED = (ModelError, NoRoom, LimitReached, StoreUnavailable)
 """What ends a run, or keeps one from beginning, and is not a mistake of this service."""
 
 
-_WAITING = {"rate_limit_exceeded": 429, "overloaded": 503}
+_WAITING = {"rate_limit_exceeded": 429, "overloaded": 503, QuotaExhausted.ours: 429}
 
 
 def to_api_error(error: Exception) -> ApiError:
@@ -128,6 +136,8 @@ def to_api_error(error: Exception) -> ApiError:
 
 def _find_cure(error: ModelError) -> str:
     """Return the cure of a model's failure, for the operator."""
+    if isinstance(error, QuotaExhausted):
+        return "; the agent's operator has to raise the limit of the account behind its key"
     if isinstance(error, ModelAuthError):
         return "; check OPENAI_API_KEY, or the Secret that the Agent names"
     if error.status == 404:

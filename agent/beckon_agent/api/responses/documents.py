@@ -261,6 +261,7 @@ _REASONS: dict[Ending, Reason] = {
 _ERROR_CODES: dict[str, ErrorCode] = {
     "context_length_exceeded": "invalid_prompt",
     "field_not_supported": "invalid_prompt",
+    "insufficient_quota": "rate_limit_exceeded",
     "invalid_prompt": "invalid_prompt",
     "overloaded": "rate_limit_exceeded",
     "rate_limit_exceeded": "rate_limit_exceeded",

@@ -83,6 +83,7 @@ _STATUSES = {
     "agent_gone": 503,
     "context_length_exceeded": 400,
     "field_not_supported": 400,
+    "insufficient_quota": 429,
     "internal": 500,
     "invalid_output": 400,
     "overloaded": 503,
