@@ -98,7 +98,7 @@ export type ErrorDocument = {
 /** The members of OpenAI's error object. */
 export type ErrorFields = {
     message: string;
-    type: "invalid_request_error" | "rate_limit_error" | "server_error";
+    type: "invalid_request_error" | "rate_limit_error" | "server_error" | "insufficient_quota";
     param: string | null;
     code: string | null;
 };

@@ -192,6 +192,35 @@ async def test_annotations_have_their_places_in_the_text_of_the_answer(
         assert (added["annotation_index"], added["annotation"]) == (0, annotation)
 
 
+async def test_citations_that_come_after_later_reasoning_are_in_the_message_of_their_text(
+    service: ClosedService,
+) -> None:
+    later = {**CITED, "url": "https://b.example/", "start_index": 13, "end_index": 17}
+    cited = [{"type": "url_citation", "url_citation": one} for one in (CITED, later)]
+    script = streamed(
+        chunk({"content": "The sources."}),
+        chunk({"reasoning_content": "Hm."}),
+        chunk({"content": " More."}),
+        chunk({"reasoning_content": "Enough."}),
+        chunk({"annotations": cited}, "stop"),
+    )
+    response = await respond(service, script)
+    events = await stream_response(service, script)
+
+    for answer in (response, events[-1]["response"]):
+        output = answer["output"]
+        assert [item["type"] for item in output] == ["message", "reasoning"] * 2
+        found = {
+            part["text"][one["start_index"] : one["end_index"]]: one["url"]
+            for item in output[::2]
+            for part in item["content"]
+            for one in part["annotations"]
+        }
+        assert found == {"he": CITED["url"], "More": later["url"]}
+    ends = [event for event in events if event["type"] == "response.output_item.done"]
+    assert [event["item"] for event in sorted(ends, key=lambda event: event["output_index"])] == output
+
+
 @pytest.mark.parametrize(
     ("given", "shown"),
     [

@@ -19,7 +19,7 @@ from beckon_agent.api.responses.documents import (
 )
 from beckon_agent.api.responses.item_types import ItemTypes
 from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
-from beckon_agent.api.responses.text_parts import OpenText, TextKind, kind_of, write_part
+from beckon_agent.api.responses.text_parts import OpenText, TextKind, kind_of, place_citation, write_part
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_events import (
@@ -72,6 +72,7 @@ class Encoder:
         self._sequence = 0
         self._items = 0
         self._text: OpenText | None = None
+        self._earlier: list[OpenText] = []  # messages of the same answer before its reasoning
         self._calls: dict[str, tuple[int, McpCallItem]] = {}  # in progress, by the id of the call
         self._awaiting: set[str] = set()
         self._known: dict[str, CallStarted] = {}
@@ -179,7 +180,10 @@ class Encoder:
         if self._text is None or self._text.kind != kind:
             if self._part > 1 and not any(item["type"] == "message" for item in self._added):
                 delta = delta.removeprefix("\n\n")  # what sets it off from text of an earlier part
-            self._close_text("completed")
+            if self._text is not None and self._text.kind == "message":
+                self._earlier.append(self._text)  # stays open: its citations come after the whole answer
+                self._text = None
+            self._close_growing("completed")
             self._open_text(kind)
         text = self._text
         if text is None or not delta:
@@ -188,8 +192,12 @@ class Encoder:
         self._emit_part(name, text, **members)
 
     def _annotate_text(self, added: AnnotationAdded) -> None:
-        if self._text is not None and (found := self._text.annotate(added)) is not None:
-            self._emit_part(found[0], self._text, **found[1])
+        growing = [*self._earlier, self._text] if self._text is not None else self._earlier
+        messages = [text for text in growing if text.kind == "message"]
+        if messages:
+            number, cited = place_citation(added, [text.length for text in messages])
+            name, members = messages[number].annotate(cited)
+            self._emit_part(name, messages[number], **members)
 
     def _open_text(self, kind: TextKind) -> None:
         identity = self._next_id("rs" if kind == "reasoning" else "msg")
@@ -199,9 +207,17 @@ class Encoder:
         self._emit_part("response.content_part.added", self._text, part=write_part(kind, ""))
 
     def _close_text(self, status: Progress) -> None:
+        for text in self._earlier:
+            self._finish_text(text, status)
+        self._earlier.clear()
+        self._close_growing(status)
+
+    def _close_growing(self, status: Progress) -> None:
         text, self._text = self._text, None
-        if text is None:
-            return
+        if text is not None:
+            self._finish_text(text, status)
+
+    def _finish_text(self, text: OpenText, status: Progress) -> None:
         name, members = text.close()
         self._emit_part(name, text, **members)
         part = text.to_part()

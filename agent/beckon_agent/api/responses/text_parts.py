@@ -114,6 +114,21 @@ def kind_of(event: TextDelta | ReasoningDelta) -> TextKind:
     return _KINDS[type(event)]
 
 
+def place_citation(added: AnnotationAdded, lengths: Sequence[int]) -> tuple[int, UrlCitation]:
+    """Return the number of the message with a citation, and the citation with its places in that message.
+
+    `lengths` are those of the messages which have the text of the answer.
+    """
+    cited = cast("UrlCitation", added.place_in(sum(lengths)))
+    before = 0
+    for number, length in enumerate(lengths):
+        if cited["start_index"] < before + length or number == len(lengths) - 1:
+            break
+        before += length
+    start, end = cited["start_index"] - before, cited["end_index"] - before
+    return number, {**cited, "start_index": start, "end_index": end}
+
+
 @dataclass(slots=True)
 class OpenText:
     """A message or reasoning item still in progress.
@@ -137,11 +152,13 @@ class OpenText:
             self._logprobs += tokens
         return f"{_EVENTS[self.kind]}.delta", members
 
-    def annotate(self, added: AnnotationAdded) -> tuple[str, dict[str, object]] | None:
+    @property
+    def length(self) -> int:
+        """The number of its characters."""
+        return sum(map(len, self._pieces))
+
+    def annotate(self, cited: UrlCitation) -> tuple[str, dict[str, object]]:
         """Add a citation to a message."""
-        if self.kind != "message":
-            return None
-        cited = cast("UrlCitation", added.place_in(sum(map(len, self._pieces))))
         self._annotations.append(cited)
         members = {"annotation_index": len(self._annotations) - 1, "annotation": cited}
         return "response.output_text.annotation.added", members
