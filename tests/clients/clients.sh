@@ -1,5 +1,5 @@
 #!/bin/sh
-# Try the clients that people have, as they are published: the `openai` package of Node, AG-UI's client, LangChain, `llm`; and a
+# Try the clients that people have, as they are published: in Node `openai`, the A2A SDK and AG-UI, LangChain, `llm`; and a
 # published MCP server, imported.
 # Needs npm; brings a Node that is new enough. The packages stay in the folder of the first argument, by
 # default one for temporary files.

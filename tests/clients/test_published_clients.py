@@ -47,10 +47,11 @@ def run(platform: LocalPlatform, *command: str | Path, **settings: str) -> str:
     return done.stdout
 
 
-def test_the_openai_package_of_node_has_all_it_asks_for(platform: LocalPlatform) -> None:
+@pytest.mark.parametrize("suite", ["openai.test.mjs", "a2a.test.mjs"])
+def test_a_package_of_node_has_all_it_needs(platform: LocalPlatform, suite: str) -> None:
     node = CLIENTS / "node" / "node_modules" / ".bin" / "node"
 
-    said = run(platform, node, "--test", "--test-reporter=tap", "openai.test.mjs")
+    said = run(platform, node, "--test", "--test-reporter=tap", suite)
 
     print("\n".join(line for line in said.splitlines() if line.startswith("ok ")))  # noqa: T201  # the result
     assert "# fail 0" in said
