@@ -71,6 +71,7 @@ check: .venv/ready check-page ## Style, names, strict types, layer rules, depend
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
 	$(BIN)/codespell $(ROOMS) bench lint supply_chain docs deploy charts *.md Makefile pyproject.toml
+	$(BIN)/zizmor --quiet --offline --persona=pedantic .github
 	$(BIN)/yamllint --strict deploy charts/beckon/Chart.yaml charts/beckon/values.yaml charts/beckon/crds
 
 check-page: $(PAGE_TOOLS) ## Style, strict types and unit tests of the page's JavaScript
@@ -123,7 +124,7 @@ dist: .venv/ready $(PAGE)/LICENCES.txt ## Build a wheel of every room into dist/
 
 HELM ?= helm
 chart: .venv/ready ## Package the chart for a registry into dist/chart: make chart REGISTRY=registry.example/team
-	@$(BIN)/python -m supply_chain.chart dist/chart --registry '$(REGISTRY)' --source '$(SOURCE)' --helm '$(HELM)'
+	@$(BIN)/python -m supply_chain.chart dist/chart --registry '$(REGISTRY)' --source '$(SOURCE)' --helm '$(HELM)' $(if $(PUSH),--push '$(PUSH)')
 
 SBOM ?= dist/sbom
 images: export IMAGES := $(IMAGES)

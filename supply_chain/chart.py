@@ -87,7 +87,16 @@ def package_chart(folder: Path, registry: str, source: str, helm: str) -> Path:
     with tempfile.TemporaryDirectory() as stage:
         chart = stage_chart(Path(stage), registry, source)
         said = _run((helm, "package", str(chart), "--destination", str(folder)), "the chart")
-    return Path(said.rsplit(": ", 1)[1].strip())
+    return Path(said.rpartition("saved it to: ")[2].strip())
+
+
+def push_chart(package: Path, repository: str, helm: str, *options: str) -> str:
+    """Push a package to `oci://…`, and return the digest by which it can be signed; raise `BadRelease`."""
+    done = _run((helm, "push", str(package), repository, *options), f"the push to {repository}", "done")
+    digest = re.search(r"Digest: (sha256:[0-9a-f]{64})", done)
+    if digest is None:
+        raise BadRelease(f"helm named no digest of the chart in {repository}")
+    return digest[1]
 
 
 def _rewrite_links(readme: str, source: str) -> str:
@@ -103,11 +112,12 @@ def _rewrite(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def _run(command: tuple[str, ...], what: str) -> str:
+def _run(command: tuple[str, ...], what: str, participle: str = "made") -> str:
+    """Return what a program printed; helm prints the digest of a push on standard error."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 no user input
     if done.returncode:
-        raise BadRelease(f"{what} cannot be made: {done.stderr.strip().splitlines()[-1]}")
-    return done.stdout
+        raise BadRelease(f"{what} cannot be {participle}: {done.stderr.strip().splitlines()[-1]}")
+    return done.stdout + done.stderr
 
 
 def main(words: list[str] | None = None) -> int:
@@ -119,13 +129,20 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("--source", default="", help="the sources of this version, for links of the README")
     parser.add_argument("--helm", default="helm", help="the program (%(default)s)")
+    parser.add_argument(
+        "--push", default="", help="where to push it, such as oci://registry.example/team/charts"
+    )
+    parser.add_argument("--plain-http", action="store_true", help="push without TLS")
     options = parser.parse_args(words)
     try:
         package = package_chart(options.folder, options.registry, options.source, options.helm)
+        sys.stdout.write(f"{package.stat().st_size / 1024:7.0f} KB  {package}\n")
+        if options.push:
+            plain = ("--plain-http",) if options.plain_http else ()
+            sys.stdout.write(f"{push_chart(package, options.push, options.helm, *plain)}\n")
     except BadRelease as error:
         sys.stderr.write(f"chart: {error}\n")
         return 2
-    sys.stdout.write(f"{package.stat().st_size / 1024:7.0f} KB  {package}\n")
     return 0
 
 

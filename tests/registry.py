@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -34,28 +35,28 @@ class Registry:
         destination = f"docker://{self.host}/{repository}:{tag}"
         self._skopeo("copy", "--dest-tls-verify=false", f"docker-archive:{archive}", destination)
 
-    def inspect_image(self, repository: str, tag: str) -> dict[str, Any]:
+    def inspect_image(self, repository: str, tag: str, architecture: str = "amd64") -> dict[str, Any]:
         """Return the configuration of an image, as the registry sends it."""
         source = f"docker://{self.host}/{repository}:{tag}"
-        found: dict[str, Any] = json.loads(self._skopeo("inspect", "--tls-verify=false", "--config", source))
+        options = (f"--override-arch={architecture}", "inspect", "--tls-verify=false", "--config")
+        found: dict[str, Any] = json.loads(self._skopeo(*options, source))
         return found
 
     def read_digest(self, repository: str, tag: str) -> str:
         """Return the digest of a manifest, which a client may pin."""
-        accepted = (
-            "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
-        )
+        kinds = ("oci.image.manifest.v1", "oci.image.index.v1", "docker.distribution.manifest.v2")
         answer = httpx.head(
             f"http://{self.host}/v2/{repository}/manifests/{tag}",
             auth=(USER, PASSWORD),
-            headers={"Accept": accepted},
+            headers={"Accept": ", ".join(f"application/vnd.{kind}+json" for kind in kinds)},
         )
         answer.raise_for_status()
         return answer.headers["docker-content-digest"]
 
-    def _skopeo(self, command: str, *words: str) -> str:
+    def _skopeo(self, *words: str) -> str:
         done = subprocess.run(
-            ("skopeo", command, f"--authfile={self.login}", *words),
+            ("skopeo", *words),
+            env={**os.environ, "REGISTRY_AUTH_FILE": str(self.login)},
             capture_output=True,
             text=True,
             timeout=300,

@@ -17,9 +17,10 @@ PRODUCTS = {
     "helm": "helm.sh/helm/v3",
     "kube-score": "github.com/zegl/kube-score",
     "nats-server": "github.com/nats-io/nats-server/v2",
+    "actionlint": "github.com/rhysd/actionlint",
 }
-LINTER = "kube-score"
-"""Built when the lint of the manifests runs: a cluster does without it."""
+LINTERS = ("kube-score", "actionlint")
+"""Built when the lints of manifests and workflows run: a cluster does without them."""
 STAMP = "built-from"
 REPORT_SECONDS = 20.0
 # Static programs run in empty images; -buildvcs=false keeps the result independent of this checkout's commit.
@@ -35,7 +36,7 @@ def build_all(places: Places, products: Sequence[str]) -> None:
 
 def for_cluster() -> list[str]:
     """Return the products that a cluster needs."""
-    return [product for product in PRODUCTS if product != LINTER]
+    return [product for product in PRODUCTS if product not in LINTERS]
 
 
 def build(places: Places, product: str, left: Sequence[str] = ()) -> Path:
