@@ -18,6 +18,6 @@ async def quick_bench(module: str) -> str:
         if process.returncode is None:
             process.terminate()
             await process.wait()
-    told = output.decode()
-    assert process.returncode == 0, told
-    return told
+    text = output.decode()
+    assert process.returncode == 0, text
+    return text

@@ -61,9 +61,9 @@ def test_each_lock_is_a_part_of_the_one_lock(lock: str) -> None:
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_the_lock_of_an_image_holds_what_its_rooms_ask_for(image: str) -> None:
-    asked = {name for room in ROOMS_OF[image] for name in declared(room)}
+    request = {name for room in ROOMS_OF[image] for name in declared(room)}
 
-    missing = {name for name in asked if not name.startswith("beckon-")} - pinned(
+    missing = {name for name in request if not name.startswith("beckon-")} - pinned(
         f"{image}/requirements.lock"
     ).keys()
 
@@ -105,10 +105,10 @@ def test_the_lock_of_the_page_has_a_hash_for_each_library_and_no_address() -> No
 
 
 def test_the_page_asks_for_each_of_its_libraries_at_one_version_that_the_lock_has() -> None:
-    asked = json.loads((ROOT / "agent/package.json").read_text(encoding="utf-8"))
+    request = json.loads((ROOT / "agent/package.json").read_text(encoding="utf-8"))
     locked = json.loads((ROOT / "agent/package-lock.json").read_text(encoding="utf-8"))["packages"]
 
-    wanted = asked["dependencies"] | asked["devDependencies"]
+    wanted = request["dependencies"] | request["devDependencies"]
 
     assert {name: locked[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 

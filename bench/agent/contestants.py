@@ -27,7 +27,7 @@ class Wire:
     """How an agent is asked, and where the text of its answer stands."""
 
     path: str
-    asked: Callable[[str, bool], dict[str, object]]
+    make_body: Callable[[str, bool], dict[str, object]]
     whole: Callable[[Any], str]
     piece: Callable[[Any], str]
     headers: Sequence[tuple[str, str]] = ()
@@ -36,7 +36,7 @@ class Wire:
         """Return the bytes of a request."""
         headers = [("content-type", "application/json"), *self.headers]
         # Without a key, Beckon is there for this machine alone, and the name says who is meant.
-        return request(self.path, headers, orjson.dumps(self.asked(question, stream)), "127.0.0.1")
+        return request(self.path, headers, orjson.dumps(self.make_body(question, stream)), "127.0.0.1")
 
     def text(self, body: bytes, *, stream: bool) -> str:
         """Return the text of an answer."""

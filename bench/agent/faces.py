@@ -57,7 +57,9 @@ def _agui_body(question: str, _: bool) -> dict[str, object]:
     return {"threadId": token_hex(8), "runId": token_hex(8), "messages": [message]}
 
 
-_STORED_COMPLETIONS = Wire(COMPLETIONS.path, _stored(COMPLETIONS.asked), COMPLETIONS.whole, COMPLETIONS.piece)
+_STORED_COMPLETIONS = Wire(
+    COMPLETIONS.path, _stored(COMPLETIONS.make_body), COMPLETIONS.whole, COMPLETIONS.piece
+)
 _A2A = Wire(
     "/agents/beckon/a2a",
     _a2a_body,

@@ -98,8 +98,8 @@ def _parts(found: list[bytes]) -> list[str]:
 
 
 def _words(count: int, result: int | None) -> list[str]:
-    told = [FIRST_WORD] if result is None else [FIRST_WORD, f" {result}"]
-    return [*told, *(f" word{number}" for number in range(len(told), count))]
+    shown = [FIRST_WORD] if result is None else [FIRST_WORD, f" {result}"]
+    return [*shown, *(f" word{number}" for number in range(len(shown), count))]
 
 
 async def _call(city: int, send: Send, *, streamed: bool) -> None:

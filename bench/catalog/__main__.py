@@ -7,7 +7,7 @@ service behind N EventTypes, each with a Trigger of its own, fifty on a Broker.
 First the initial sync: from the start of the operator's pod until every Tool is Ready, and
 of the agent's until all are in its catalogue. Then single changes: `kubectl apply` of a new
 EventType and Trigger, while a client chats with the agent all the time; the clock stops
-when the model is first sent the new declaration. The parts of the way are told apart by
+when the model is first sent the new declaration. The parts of the way are distinguished by
 watches: a Tool waits for its Trigger, and how long that takes is Knative's affair. The same
 is measured for a new EventType whose calls an existing Trigger passes.
 
@@ -105,7 +105,7 @@ async def measure(kube: Kube, plan: Plan) -> None:
         _print_changes(plan, own, shared)
         rows = [(name, f"{pods_of(kube, name).rss_megabytes():.0f}") for name in ("operator", "agent")]
         show("Memory after all of it, RSS in MB", ("", "MB"), rows)
-        print(f"{model.asked} requests to the model, {model.declared} tools in the last; ", end="")
+        print(f"{model.requests} requests to the model, {model.declared} tools in the last; ", end="")
         print(f"{await missed_changes(kube)} changes that the operator's watches did not tell of\n")
         await _call(url, manifests.declared_name(manifests.name_of(plan.tools - 1)))
 

@@ -127,8 +127,8 @@ class Latency:
             while True:
                 began = time.perf_counter()
                 messages = [{"role": "user", "content": self._question}]
-                asked = {"model": "beckon", "messages": messages}
-                (await client.post("/v1/chat/completions", json=asked)).raise_for_status()
+                request = {"model": "beckon", "messages": messages}
+                (await client.post("/v1/chat/completions", json=request)).raise_for_status()
                 await asyncio.sleep(max(0.0, _CHAT_SECONDS - (time.perf_counter() - began)))
 
     async def _kubectl(self, *arguments: str, stdin: str) -> None:

@@ -29,7 +29,7 @@ class ModelServer:
     """The ASGI application, and what it was sent last; `asked` counts the requests."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
         self.declared = 0
         self._expected: list[tuple[str, bool, asyncio.Future[float]]] = []
 
@@ -52,7 +52,7 @@ class ModelServer:
 
     def _note(self, request: dict[str, Any], came: float) -> None:
         names = {tool["function"]["name"] for tool in request.get("tools") or ()}
-        self.asked += 1
+        self.requests += 1
         self.declared = len(names)
         for expected in list(self._expected):
             name, present, seen = expected

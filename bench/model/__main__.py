@@ -48,9 +48,9 @@ async def _measure(server: str, questions: Sequence[Question]) -> int:
             ours: list[Call | None] = []
             direct: list[Call | None] = []
             for question in questions:
-                asked = offer(question, tools, index, limit)
-                ours.append(await ask_agent(model, asked))
-                direct.append(await asyncio.to_thread(ask_directly, server, asked))
+                request = offer(question, tools, index, limit)
+                ours.append(await ask_agent(model, request))
+                direct.append(await asyncio.to_thread(ask_directly, server, request))
             scores = [count_right(questions, calls) for calls in (ours, direct)]
             lower = lower or any(agent < alone for agent, alone in zip(*scores, strict=True))
             seconds = (time.monotonic() - begun) / len(questions) / 2

@@ -40,7 +40,7 @@ Call = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Offer:
     """A question with the tools offered for it, in this order."""
 
     question: Question
@@ -59,27 +59,27 @@ def example_tools() -> dict[str, Tool]:
     return dict(build_catalogue(folder.resources, CALLER).tools)
 
 
-def offer(question: Question, tools: dict[str, Tool], index: Index, limit: int) -> Asked:
+def offer(question: Question, tools: dict[str, Tool], index: Index, limit: int) -> Offer:
     """Offer the best tools of the ranking, in the order of their names."""
     names = index.find_best(query_of([{"role": "user", "content": question.text}]), limit)
-    return Asked(
+    return Offer(
         question, [tools[name] for name in sorted(names)] if limit < len(tools) else [*tools.values()]
     )
 
 
-async def ask_agent(model: DialectModel, asked: Asked) -> Call | None:
+async def ask_agent(model: DialectModel, request: Offer) -> Call | None:
     """Return the first call of the agent's turn, `None` for an answer in text."""
-    items = model.stream(asked.messages, asked.tools, Options(temperature=0, max_tokens=LIMIT))
+    items = model.stream(request.messages, request.tools, Options(temperature=0, max_tokens=LIMIT))
     calls = [call for item in [item async for item in items] if isinstance(item, Turn) for call in item.calls]
     return (calls[0].name, calls[0].arguments) if calls else None
 
 
-def ask_directly(server: str, asked: Asked) -> Call | None:
+def ask_directly(server: str, request: Offer) -> Call | None:
     """Return the call in an answer to the same prompt and schema, without any of the agent's code between."""
-    declarations = [declare(tool, Profile.LLAMA_CPP) for tool in asked.tools]
+    declarations = [declare(tool, Profile.LLAMA_CPP) for tool in request.tools]
     body = {
         "model": MODEL,
-        "messages": CONSTRAINED.render(asked.messages, declarations).messages,
+        "messages": CONSTRAINED.render(request.messages, declarations).messages,
         "response_format": answer_format(declarations),
         "temperature": 0,
         "max_tokens": LIMIT,

@@ -82,7 +82,7 @@ async def listening(port: int, seconds: float = 20) -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody has right now."""
+    """Return a port that no one has right now."""
     with socket.create_server(("127.0.0.1", 0)) as bound:
         return int(bound.getsockname()[1])
 

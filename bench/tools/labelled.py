@@ -79,19 +79,19 @@ class _Catalogue:
     def tools(self) -> dict[str, Tool]:
         """Return the tools in the order of their names."""
         names = self.names()
-        found = {names[one]: _tool(one, names[one], told) for one, told in self._declared.items()}
+        found = {names[one]: _tool(one, names[one], shown) for one, shown in self._declared.items()}
         return dict(sorted(found.items()))
 
 
 def labelled() -> Labelled:
     """Return the whole set. Raises `FileNotFoundError` where the data is not beside the project."""
     catalogue = _Catalogue()
-    asked = [*_leaderboard(catalogue), *_tau_bench(catalogue)]
+    request = [*_leaderboard(catalogue), *_tau_bench(catalogue)]
     _operations(catalogue)
     names = catalogue.names()
     questions = tuple(
         Question(source, text, frozenset(names[one] for one in expected), _half(kin))
-        for source, text, expected, kin in asked
+        for source, text, expected, kin in request
     )
     return Labelled(catalogue.tools(), questions)
 
@@ -130,28 +130,28 @@ def _operations(catalogue: _Catalogue) -> None:
     """Add API operations, as somebody would who names an EventType after the API and its operation."""
     for line in _lines(DATA / "openapi-tools" / "tools.jsonl"):
         api = line["api"].replace("/", "-")
-        told = {
+        shown = {
             "name": f"{api}-{line['operationId']}",
             "description": line["description"],
             "parameters": line["schema"],
         }
-        catalogue.add(api, told)
+        catalogue.add(api, shown)
     for declaration in _document("examples", "chatglm3-tools.json"):
         catalogue.add("examples", declaration)
 
 
-def _tool(identity: Identity, name: str, told: Mapping[str, Any]) -> Tool:
+def _tool(identity: Identity, name: str, shown: Mapping[str, Any]) -> Tool:
     try:
-        parameters = normalise(told["parameters"])
+        parameters = normalise(shown["parameters"])
     except SchemaError:  # the notation of the source; the words in it are what counts here
-        parameters = told["parameters"]
+        parameters = shown["parameters"]
     return Tool(
         name=name,
         namespace="default",
         event_type=identity.name,
         type=f"test.{identity.namespace}.{identity.name}",
         source=None,
-        description=told["description"],
+        description=shown["description"],
         parameters=parameters,
         parameters_from="spec.schemaData",
     )

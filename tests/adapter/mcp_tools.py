@@ -95,11 +95,11 @@ async def slow(seconds: float) -> str:
 
 
 @server.tool(structured_output=False)
-async def count(to: int, ctx: Context, heard: str = "") -> str:
+async def count(to: int, ctx: Context, received: str = "") -> str:
     """Count, and report it; with a folder, continue once a file of the number exists."""
     for number in range(1, to + 1):
         await ctx.report_progress(number, to, f"{number} of {to}, {os.environ.get('GIVEN', '')}")
-        while heard and not os.path.exists(f"{heard}/{number}"):  # noqa: ASYNC110, ASYNC240, PTH110 a test's
+        while received and not os.path.exists(f"{received}/{number}"):  # noqa: ASYNC110, ASYNC240, PTH110 a test's
             await asyncio.sleep(0.01)
     requested = "progress_token" in (ctx.request_context.meta or {})
     return "progress requested" if requested else "no progress requested"

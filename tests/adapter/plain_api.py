@@ -211,8 +211,8 @@ async def adapting(
 async def before(api: PlainApi, path: str = "/", **rule: object) -> AsyncIterator[Caller]:
     """Serve an API, and an adapter with one EventType whose rule leads to a path of it."""
     async with serving(api) as port:
-        asked = event_type({"url": f"http://api.test:{port}{path}", **rule})
-        async with adapting(egress_to(local(port)), asked) as adapter:
+        sent = event_type({"url": f"http://api.test:{port}{path}", **rule})
+        async with adapting(egress_to(local(port)), sent) as adapter:
             yield adapter
 
 

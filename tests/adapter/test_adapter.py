@@ -128,7 +128,9 @@ async def test_answers_of_every_kind_become_results(answer: ApiAnswer, found: ob
         (ApiAnswer(304), None, "status 304"),
     ],
 )
-async def test_an_answer_that_is_no_result_is_told(answer: ApiAnswer, result: str | None, said: str) -> None:
+async def test_an_answer_that_is_no_result_is_reported(
+    answer: ApiAnswer, result: str | None, said: str
+) -> None:
     async with before(PlainApi([answer]), result=result) as adapter:
         error = failure(await adapter.result(call_event({})))
 
@@ -162,7 +164,7 @@ async def test_what_the_model_can_mend_is_refused_in_the_words_of_the_api(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 410, 418])
-async def test_other_refusals_are_told_in_the_reply_and_not_repeated(status: int) -> None:
+async def test_other_refusals_are_reported_in_the_reply_and_not_repeated(status: int) -> None:
     api = PlainApi([api_answer({"message": "no"}, status)])
     async with before(api) as adapter:
         error = failure(await adapter.result(call_event({})))
@@ -175,7 +177,7 @@ async def test_other_refusals_are_told_in_the_reply_and_not_repeated(status: int
 @pytest.mark.parametrize(
     ("method", "attempts"), [("GET", 3), ("PUT", 3), ("DELETE", 3), ("POST", 1), ("PATCH", 1)]
 )
-async def test_a_failing_api_is_asked_again_by_the_rule_and_then_by_the_broker(
+async def test_a_failing_api_is_called_again_by_the_rule_and_then_by_the_broker(
     method: str, attempts: int
 ) -> None:
     api = PlainApi([api_answer({"message": "down"}, 503, ("retry-after", "7"))])
@@ -323,7 +325,7 @@ async def test_arguments_are_checked_by_the_schema_before_anything_is_sent() -> 
     assert api.requests == []
 
 
-async def test_a_mistake_in_a_rule_is_logged_and_told_to_who_calls(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_mistake_in_a_rule_is_logged_and_shown_to_who_calls(caplog: pytest.LogCaptureFixture) -> None:
     broken = event_type({"url": "http://api.test/{town}"}, CITY)
     async with adapting(egress_to(), broken) as adapter:
         error = failure(await adapter.result(call_event({"city": "x"})))
@@ -334,7 +336,7 @@ async def test_a_mistake_in_a_rule_is_logged_and_told_to_who_calls(caplog: pytes
     assert [one.levelname for one in declaring if "'town'" in one.message] == ["ERROR"]
 
 
-async def test_a_host_that_is_not_allowed_is_told_with_the_setting() -> None:
+async def test_a_host_that_is_not_allowed_is_reported_with_the_setting() -> None:
     async with adapting(egress_to(), event_type({"url": "https://api.test/"})) as adapter:
         error = failure(await adapter.result(call_event({})))
 
@@ -347,7 +349,7 @@ async def test_events_of_no_eventtype_are_taken_and_left_alone() -> None:
         assert (await adapter.post(call("other.type", {}))).status_code == 204
 
 
-async def test_namespaces_are_told_apart_by_the_broker() -> None:
+async def test_namespaces_are_distinguished_by_the_broker() -> None:
     api = PlainApi([api_answer({})])
     async with serving(api) as port:
         types = [

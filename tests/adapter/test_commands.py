@@ -131,7 +131,7 @@ async def test_what_a_command_complains_of_is_logged_without_its_secrets_and_not
     ]
 
 
-async def test_a_secret_that_a_command_tells_does_not_reach_the_model() -> None:
+async def test_a_secret_that_a_command_shows_does_not_reach_the_model() -> None:
     async with bridging(tool_of("secret"), SECRET='s3"cr3t-key') as adapter:
         assert await adapter.result(call_event("secret", {}, "1")) == "it is [hidden]"
 
@@ -159,7 +159,7 @@ async def measured(adapter: Caller, wanted: str) -> None:
     raise AssertionError(await metric(adapter))
 
 
-async def test_tools_that_are_no_longer_those_of_the_eventtypes_are_told_and_counted(
+async def test_tools_that_are_no_longer_those_of_the_eventtypes_are_reported_and_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "changed").touch()
@@ -307,5 +307,5 @@ async def test_the_first_process_of_a_container_buries_orphans_and_ends_at_a_sig
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that another has started or been left, those that nobody has buried among them."""
+    """Return the processes that another has started or been left, those that no one has buried among them."""
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

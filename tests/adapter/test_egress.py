@@ -32,10 +32,10 @@ async def test_a_request_arrives_as_it_was_built() -> None:
         answer = await egress.send_request(get(url, ("x-a", "b"), method="PUT", body=b"{}"), None, 5)
 
     assert (answer.status, answer.media_type, answer.body) == (200, "application/json", b'{"ok": true}')
-    (asked,) = api.requests
-    assert (asked.method, asked.body, asked.headers["x-a"]) == ("PUT", b"{}", "b")
-    assert asked.path == "/a%2Fb/%7Bx%7D/%252e?q=a%20b&l=1,2&p%5Ba%5D=%7C&plus=%2B"
-    assert asked.headers["host"] == f"api.test:{port}"
+    (sent_request,) = api.requests
+    assert (sent_request.method, sent_request.body, sent_request.headers["x-a"]) == ("PUT", b"{}", "b")
+    assert sent_request.path == "/a%2Fb/%7Bx%7D/%252e?q=a%20b&l=1,2&p%5Ba%5D=%7C&plus=%2B"
+    assert sent_request.headers["host"] == f"api.test:{port}"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ async def test_a_request_arrives_as_it_was_built() -> None:
         "ftp://api.test/",
     ],
 )
-async def test_what_is_not_allowed_is_not_asked(url: str) -> None:
+async def test_what_is_not_allowed_is_not_called(url: str) -> None:
     api = PlainApi()
     async with serving(api) as port, closing(egress_to(local(port))) as egress:
         with pytest.raises(NotAllowed, match="BECKON_ADAPTER_ALLOWED_HOSTS"):
@@ -101,11 +101,11 @@ async def test_a_private_host_may_be_on_this_machine_but_never_at_the_metadata()
 
 async def test_a_name_that_changes_its_address_after_the_check_gains_nothing() -> None:
     """DNS rebinding: the first answer is public, the second private; the second is never asked for."""
-    asked: list[str] = []
+    sent_request: list[str] = []
 
     async def rebinding(name: str, port: int) -> list[str]:
-        asked.append(name)
-        return ["192.0.2.1" if len(asked) > 1 else "127.0.0.1"]
+        sent_request.append(name)
+        return ["192.0.2.1" if len(sent_request) > 1 else "127.0.0.1"]
 
     api = PlainApi()
     async with serving(api) as port:
@@ -114,7 +114,7 @@ async def test_a_name_that_changes_its_address_after_the_check_gains_nothing() -
             await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
             await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
-    assert asked == ["api.test"]
+    assert sent_request == ["api.test"]
     assert len(api.requests) == 2
 
 
@@ -203,7 +203,7 @@ async def test_an_answer_has_a_largest_size_packed_or_not() -> None:
             await egress.send_request(get(f"http://api.test:{port}/"), None, 5)
 
 
-async def test_it_is_told_whether_a_request_may_have_arrived() -> None:
+async def test_it_is_reported_whether_a_request_may_have_arrived() -> None:
     api = PlainApi([ApiAnswer(200, b"half", seconds=3)])
     async with serving(api) as port, closing(egress_to(local(port))) as egress:
         with pytest.raises(Unreachable, match="did not answer within") as slow:

@@ -66,9 +66,9 @@ async def bridging(kind: str, tool: str, parameters: object = None, **more: str)
             yield adapter
         return
     port = await free_port()
-    asked = tool_of(f"http://127.0.0.1:{port}/mcp", tool, parameters, **more)
+    request = tool_of(f"http://127.0.0.1:{port}/mcp", tool, parameters, **more)
     egress = egress_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
-    async with http_server(port), adapting(egress, asked) as adapter:
+    async with http_server(port), adapting(egress, request) as adapter:
         yield adapter
 
 
@@ -91,7 +91,7 @@ async def test_a_call_is_one_of_the_servers_tool_and_its_structured_result_the_r
 
 
 @pytest.mark.parametrize("kind", ["http", "stdio"])
-async def test_the_server_is_told_the_trace_of_the_call(kind: str) -> None:
+async def test_the_server_is_given_the_trace_of_the_call(kind: str) -> None:
     traced = call("api.asked", {}, traceparent=f"00-{'1' * 32}-{'2' * 16}-01")
     async with bridging(kind, "trace_of") as adapter:
         found = await adapter.result(traced)
@@ -118,7 +118,7 @@ async def test_content_of_every_kind_becomes_a_result(tool: str, arguments: obje
 
 
 @pytest.mark.parametrize("kind", ["http", "stdio"])
-async def test_what_the_tool_refuses_is_told_and_the_server_lives_on(kind: str) -> None:
+async def test_what_the_tool_refuses_is_reported_and_the_server_lives_on(kind: str) -> None:
     async with bridging(kind, "add") as adapter:
         wrong = message(await adapter.result(call_event({"a": "x"})))
         good = await adapter.result(call_event({"a": 1, "b": 2}, "call-2"))
@@ -187,7 +187,7 @@ async def test_a_call_that_the_server_may_have_carried_out_is_not_repeated(kind:
     assert "outcome_unknown" in str(results[0])
 
 
-async def test_a_server_that_is_away_is_for_the_broker_to_try_again_and_is_asked_when_it_is_back() -> None:
+async def test_a_server_that_is_away_is_for_the_broker_to_try_again_and_is_called_when_it_is_back() -> None:
     port = await free_port()
     egress = egress_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
     async with adapting(egress, tool_of(f"http://127.0.0.1:{port}/mcp", "add")) as adapter:
@@ -215,16 +215,16 @@ async def test_a_command_that_does_not_start_is_for_the_broker_to_try_again(comm
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 async def test_a_server_that_takes_too_long_is_given_up(kind: str) -> None:
     async with bridging(kind, "slow, timeout: 3s") as adapter:
-        told_of = message(await adapter.result(call_event({"seconds": 20})))
+        reported_for = message(await adapter.result(call_event({"seconds": 20})))
 
-    assert "did not answer in time" in told_of
+    assert "did not answer in time" in reported_for
 
 
-async def test_an_answer_that_is_too_large_is_told() -> None:
+async def test_an_answer_that_is_too_large_is_reported() -> None:
     async with bridging("http", "large") as adapter:
-        told_of = message(await adapter.result(call_event({})))
+        reported_for = message(await adapter.result(call_event({})))
 
-    assert "answered with more than 10000 bytes" in told_of
+    assert "answered with more than 10000 bytes" in reported_for
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ async def test_a_server_gets_its_credential(tmp_path: Path) -> None:
         ("[", "not YAML"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_told(text: str, said: str) -> None:
+def test_what_is_wrong_with_a_rule_is_reported(text: str, said: str) -> None:
     with pytest.raises(InvalidRule) as caught:
         parse_mcp_rule(text)
 
@@ -274,7 +274,7 @@ def test_what_is_wrong_with_a_rule_is_told(text: str, said: str) -> None:
     assert "metadata.annotations[beckon.dev/mcp]" in str(caught.value)
 
 
-async def test_a_server_that_repeats_its_credential_is_heard_without_it(tmp_path: Path) -> None:
+async def test_a_server_that_repeats_its_credential_is_received_without_it(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cr3t")
     port = await free_port()

@@ -124,9 +124,9 @@ async def test_a_secret_is_in_no_answer_no_log_and_no_trace(kind: str, tmp_path:
     assert json.loads(texts[2]) == {"you": "[credential]"}
     assert SECRET not in adapter.log + "".join(texts)
     assert SECRET.encode() not in bodies
-    asked = [span.attributes for span in spans if "server.address" in span.attributes]
-    assert [one.get("http.response.status_code") for one in asked] == [400, 503, 200], spans
-    assert {one["server.address"] for one in asked} == {"127.0.0.1"}
+    request = [span.attributes for span in spans if "server.address" in span.attributes]
+    assert [one.get("http.response.status_code") for one in request] == [400, 503, 200], spans
+    assert {one["server.address"] for one in request} == {"127.0.0.1"}
     assert adapter.process.returncode == 0, adapter.log
 
 
@@ -171,7 +171,7 @@ async def test_a_setting_that_makes_no_sense_is_one_line(name: str, value: str, 
     assert "Traceback" not in text.decode()
 
 
-async def test_a_proxy_of_the_environment_is_told_to_be_left_alone(tmp_path: Path) -> None:
+async def test_a_proxy_of_the_environment_has_to_be_left_alone(tmp_path: Path) -> None:
     async with running(
         {"BECKON_MANIFESTS": str(tmp_path), "HTTPS_PROXY": "http://proxy.example:3128"}
     ) as adapter:

@@ -65,9 +65,9 @@ async def test_of_reports_during_another_the_first_three_are_sent_and_then_the_n
         sent.append(done)
         await taken.wait()
 
-    async with passed_on(slow) as heard:
+    async with passed_on(slow) as received:
         for step in range(1, 8):
-            await heard(step, None, None)
+            await received(step, None, None)
             await asyncio.sleep(0)
         taken.set()
 
@@ -79,8 +79,8 @@ async def test_reports_of_a_call_that_has_failed_are_dropped() -> None:
         await asyncio.Event().wait()
 
     async def fail() -> None:
-        async with passed_on(never) as heard:
-            await heard(1, None, None)
+        async with passed_on(never) as received:
+            await received(1, None, None)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -64,7 +64,7 @@ def test_two_arguments_cannot_make_dots_together() -> None:
         build_request(rule(url=HOST + "/v1/{x}{y}/z"), {"x": ".", "y": "."})
 
 
-def test_an_absent_argument_of_the_path_is_asked_for_by_name() -> None:
+def test_an_absent_argument_of_the_path_is_requested_by_name() -> None:
     with pytest.raises(UnfitArgument, match="the argument 'city' is needed"):
         build_request(rule(url=HOST + "/{country}/{city}"), {"country": "de", "city": None})
 

@@ -99,7 +99,7 @@ def test_the_method_is_get_unless_there_is_a_body_or_it_is_named(text: str, meth
         ("{url: 'https://a.example/', credential: 'a b'}", "credential:"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_told_with_its_place(text: str, said: str) -> None:
+def test_what_is_wrong_with_a_rule_is_reported_with_its_place(text: str, said: str) -> None:
     with pytest.raises(InvalidRule) as caught:
         parse_rule(text)
 

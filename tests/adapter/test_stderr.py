@@ -21,7 +21,7 @@ async def test_each_line_is_logged_under_the_servers_name(caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("before", range(1980, 2002, 3))
-async def test_a_secret_that_a_long_line_is_cut_in_is_not_told_in_part(
+async def test_a_secret_that_a_long_line_is_cut_in_is_not_reported_in_part(
     caplog: pytest.LogCaptureFixture, before: int
 ) -> None:
     (line,) = await said(caplog, "x" * before + SECRET + "\n")

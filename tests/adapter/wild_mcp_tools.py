@@ -69,10 +69,10 @@ async def walk(steps: int, ctx: Context) -> str:
 @server.tool(structured_output=False)
 def orphan() -> str:
     """Leave a process behind whose parent has ended; return its id."""
-    told = subprocess.run(
+    shown = subprocess.run(
         ["sh", "-c", "sleep 2 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
     )
-    return told.stdout.strip()
+    return shown.stdout.strip()
 
 
 def first(number: int) -> str:

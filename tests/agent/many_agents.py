@@ -25,8 +25,8 @@ class ManyAgents:
         """Return what the model server says it was asked with."""
         response = await self.post(model)
         assert response.status_code == 200, response.text
-        told: dict[str, Any] = json.loads(response.json()["choices"][0]["message"]["content"])
-        return told
+        shown: dict[str, Any] = json.loads(response.json()["choices"][0]["message"]["content"])
+        return shown
 
     async def error(self, model: str) -> tuple[int, str, str]:
         """Return status, code and message of an agent that cannot be asked."""
@@ -34,7 +34,7 @@ class ManyAgents:
         error = response.json()["error"]
         return response.status_code, error["code"], error["message"]
 
-    async def serves(self, name: str, /, **told: Any) -> None:
+    async def serves(self, name: str, /, **shown: Any) -> None:
         """Wait until an agent answers, and its model server was asked with all this."""
 
         async def as_wanted() -> bool:
@@ -42,7 +42,7 @@ class ManyAgents:
             if response.status_code != 200:
                 return False
             answer = json.loads(response.json()["choices"][0]["message"]["content"])
-            return all(answer[name] == value for name, value in told.items())
+            return all(answer[name] == value for name, value in shown.items())
 
         await eventually(as_wanted)
 

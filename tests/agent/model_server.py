@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.agent.scripted_model import EVENT_STREAM, Asked, Script, chunk, sse
+from tests.agent.scripted_model import EVENT_STREAM, ReceivedRequest, Script, chunk, sse
 
 
 @dataclass
@@ -22,7 +22,7 @@ class ModelServer:
     keys: set[str] = field(default_factory=set)
     models: list[str] = field(default_factory=lambda: ["m", "other"])
     script: list[Script] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     """The authorization headers of those who asked for the models."""
 
@@ -48,24 +48,24 @@ class ModelServer:
             **request.headers,
             "x-peer": str(request.transport and request.transport.get_extra_info("peername")),
         }
-        asked = Asked(
+        sent = ReceivedRequest(
             request.path, {name.lower(): value for name, value in headers.items()}, await request.json()
         )
-        self.asked.append(asked)
+        self.requests.append(sent)
         if not self._takes(request):
             return _denied(request)
         if self.script:
             step = self.script.pop(0)
-            reply = step(asked) if callable(step) else step
+            reply = step(sent) if callable(step) else step
             if reply.holds is not None:
                 await reply.holds.wait()
             return web.Response(
                 body=b"".join(reply.pieces), status=reply.status, content_type=reply.content_type
             )
-        body = sse(chunk({"content": json.dumps(self._told(asked.body))}), chunk(finish="stop"))
+        body = sse(chunk({"content": json.dumps(self._shown(sent.body))}), chunk(finish="stop"))
         return web.Response(body=body, content_type=EVENT_STREAM)
 
-    def _told(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _shown(self, body: dict[str, Any]) -> dict[str, Any]:
         tools = [tool["function"]["name"] for tool in body.get("tools", [])]
         return {"model": body["model"], "system": body["messages"][0]["content"], "tools": tools}
 

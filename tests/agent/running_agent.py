@@ -29,7 +29,7 @@ from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_runtime.origins import OriginPolicy
-from tests.agent.scripted_model import KEY, Asked, Script, ScriptedModel, scripted_model
+from tests.agent.scripted_model import KEY, ReceivedRequest, Script, ScriptedModel, scripted_model
 from tests.agent.serving import open_door, served
 
 QUICK = Patience(attempts=1)
@@ -97,8 +97,8 @@ class RunningAgent:
     http: httpx.AsyncClient
 
     @property
-    def asked(self) -> list[Asked]:
-        return self.model.asked
+    def requests(self) -> list[ReceivedRequest]:
+        return self.model.requests
 
     async def post(self, **body: Any) -> httpx.Response:
         """Ask a question, or whatever the body says instead."""

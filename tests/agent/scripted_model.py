@@ -27,7 +27,7 @@ QUESTION = ModelRequest([{"role": "user", "content": "hi"}])
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """One request as it came; the header `x-peer` names the connection's other end."""
 
     path: str
@@ -50,7 +50,7 @@ class Reply:
     """Waits for this event before the last piece."""
 
 
-Script = Reply | Callable[[Asked], Reply]
+Script = Reply | Callable[[ReceivedRequest], Reply]
 
 
 @dataclass
@@ -59,7 +59,7 @@ class ScriptedModel:
 
     base_url: str
     script: list[Script]
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once a caller has gone before its answer was whole."""
 
@@ -71,10 +71,10 @@ class ScriptedModel:
         """Serve one request: the ASGI application."""
         request = Request(scope, receive)
         headers = {**request.headers, "x-peer": str(scope.get("client"))}
-        asked = Asked(request.url.path, headers, json.loads(await request.body() or b"{}"))
-        self.asked.append(asked)
+        sent = ReceivedRequest(request.url.path, headers, json.loads(await request.body() or b"{}"))
+        self.requests.append(sent)
         step = self.script.pop(0) if self.script else Reply((b"the script has no reply left",), status=418)
-        reply = step(asked) if callable(step) else step
+        reply = step(sent) if callable(step) else step
         hanging_up = asyncio.ensure_future(self._watch(receive))
         try:
             await _send(reply, send, hanging_up)

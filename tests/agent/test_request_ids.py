@@ -13,7 +13,7 @@ from tests.agent.event_platform import described
 from tests.agent.mcp.mcp_server import ACCEPT, LEGACY
 from tests.agent.mcp.mcp_server import request as mcp_request
 from tests.agent.running_agent import user
-from tests.agent.scripted_model import Asked, Reply, asks_for, says
+from tests.agent.scripted_model import ReceivedRequest, Reply, asks_for, says
 from tests.broker.broker_process import broker, service, write_manifests
 
 NAME = "x-request-id"
@@ -73,9 +73,9 @@ async def test_every_answer_carries_the_id_of_its_request(tmp_path: Path) -> Non
     assert all(len(name) == 32 and name.isalnum() for name in made)
 
 
-def answer(asked: Asked) -> Reply:
+def answer(sent: ReceivedRequest) -> Reply:
     """Fail where the question says so; else call the tool, and be content with what comes of it."""
-    last = asked.body["messages"][-1]
+    last = sent.body["messages"][-1]
     if "fail" in str(last["content"]):
         return Reply((b"out of order",), status=500, content_type="text/plain")
     return says("Pity.") if last["role"] == "tool" else asks_for(("test_dead", {}))
@@ -101,20 +101,20 @@ def calls_that_are_logged() -> Iterator[dict[str, Any]]:
 
 
 async def test_every_line_that_a_request_causes_names_it_in_the_log(tmp_path: Path) -> None:
-    asked = [*requests_that_are_logged("fail"), *requests_that_are_logged("go"), *calls_that_are_logged()]
-    async with agent_with_a_dead_tool(tmp_path, *[answer] * 3 * len(asked)) as agent:
+    sent = [*requests_that_are_logged("fail"), *requests_that_are_logged("go"), *calls_that_are_logged()]
+    async with agent_with_a_dead_tool(tmp_path, *[answer] * 3 * len(sent)) as agent:
 
         async def ask(number: int, wanted: dict[str, Any]) -> None:
             headers = {**wanted.pop("headers", {}), NAME: f"logged-{number}"}
             await agent.http.post(**wanted, headers=headers)
 
-        await asyncio.gather(*(ask(number, wanted) for number, wanted in enumerate(asked)))
+        await asyncio.gather(*(ask(number, wanted) for number, wanted in enumerate(sent)))
         agent.process.send_signal(signal.SIGTERM)
         _, said = await agent.ended()
 
     lines = [json.loads(line) for line in said.splitlines()]
     named = [line["request_id"] for line in lines if "request_id" in line]
-    assert set(named) == {f"logged-{number}" for number in range(len(asked))}, said
+    assert set(named) == {f"logged-{number}" for number in range(len(sent))}, said
     # What is told of the beginning and the end belongs to no request.
     begun = next(at for at, line in enumerate(lines) if line["message"].startswith("listening on "))
     nameless = [line["message"] for line in lines[begun + 1 :] if "request_id" not in line]
@@ -122,7 +122,7 @@ async def test_every_line_that_a_request_causes_names_it_in_the_log(tmp_path: Pa
     assert not any("request_id" in line for line in lines[: begun + 1])
 
 
-async def test_who_is_not_let_in_is_told_the_id_as_well(tmp_path: Path) -> None:
+async def test_who_is_not_let_in_is_given_the_id_as_well(tmp_path: Path) -> None:
     keys = tmp_path / "keys.jsonl"
     keys.touch()
     async with serving(tmp_path, BECKON_ANONYMOUS="false", BECKON_KEYS_FILE=str(keys)) as agent:

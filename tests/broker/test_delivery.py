@@ -18,7 +18,7 @@ RETRIED = [404, 408, 409, 429, 500, 502, 503, 504, 599]
 FINAL = [300, 301, 302, 307, 400, 401, 403, 405, 410, 413, 422, 451]
 
 
-async def test_a_subscriber_is_told_that_a_reply_is_welcome_and_its_namespace(tmp_path: Path) -> None:
+async def test_a_subscriber_is_reported_that_a_reply_is_welcome_and_its_namespace(tmp_path: Path) -> None:
     async with (
         subscriber() as tool,
         running_broker(tmp_path, trigger("t", tool.url, namespace="team")) as running,

@@ -147,7 +147,7 @@ async def test_what_was_accepted_for_a_trigger_is_delivered_although_it_was_remo
         await tool.wait(3)
 
 
-async def test_a_broken_edit_leaves_everything_in_force_and_is_told(tmp_path: Path) -> None:
+async def test_a_broken_edit_leaves_everything_in_force_and_is_reported(tmp_path: Path) -> None:
     async with subscriber() as tool, running_broker(tmp_path, trigger("t", tool.url)) as running:
         (tmp_path / "all.json").write_text("kind: [broken", encoding="utf-8")
         await eventually(lambda: _unreadable(running))

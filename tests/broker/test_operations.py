@@ -7,7 +7,7 @@ from tests.broker.subscribers import Gate, Request, subscriber
 from tests.patience import eventually
 
 
-async def test_the_status_tells_brokers_triggers_and_the_queue(tmp_path: Path) -> None:
+async def test_the_status_shows_brokers_triggers_and_the_queue(tmp_path: Path) -> None:
     held = Gate()
     async with (
         subscriber(held) as tool,

@@ -9,7 +9,7 @@ from beckon_tools import Hints, Retry, tool
 
 _BUSY = 2  # deliveries before the stock is known
 
-_asked = itertools.count(1)
+_requested = itertools.count(1)
 
 
 @tool(type="trains.book", hints=Hints(requires_approval=True, destructive=True))
@@ -24,6 +24,6 @@ async def book(
 @tool(type="stock.count", hints=Hints(read_only=True))
 async def count(item: Annotated[str, Field(description="What is counted")]) -> dict[str, object]:
     """Count what is left of an item in each store."""
-    if next(_asked) % (_BUSY + 1):
+    if next(_requested) % (_BUSY + 1):
         raise Retry("the stores are being counted")
     return {"item": item, "stores": [{"store": "Oslo", "left": 12}, {"store": "Bergen", "left": 3}]}

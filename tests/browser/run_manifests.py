@@ -32,7 +32,7 @@ _LONELY = """
 apiVersion: eventing.knative.dev/v1beta2
 kind: EventType
 metadata: {name: test.lonely}
-spec: {type: test.lonely, description: "Nobody routes it."}
+spec: {type: test.lonely, description: "No one routes it."}
 """
 _FAR = """
 apiVersion: eventing.knative.dev/v1beta2

@@ -51,7 +51,7 @@ def choices(page: Page) -> list[str]:
     return page.get_by_label("Agent").locator("option").all_inner_texts()
 
 
-def what_was_asked(model: ModelThread) -> tuple[str, list[str]]:
+def what_was_requested(model: ModelThread) -> tuple[str, list[str]]:
     """The system's message and the names of the tools that the model was sent last."""
     body = model.bodies[-1]
     names = [one["function"]["name"] for one in body.get("tools", [])]
@@ -69,7 +69,7 @@ def test_the_agent_that_was_chosen_answers_with_its_own_prompt_and_tools(
 
     answered(page, "It is cold.")
     expect(card(page, "test_months")).to_contain_text("Done")
-    prompt, tools = what_was_asked(model)
+    prompt, tools = what_was_requested(model)
     assert "You know the weather." in prompt
     assert tools == ["test_months"]
 
@@ -79,14 +79,14 @@ def test_another_agent_may_go_on_with_a_conversation(page: Page, model: ModelThr
     model.play(says("Oslo."))
     ask(page, "Which town?")
     answered(page, "Oslo.")
-    assert what_was_asked(model)[1] == ["test_cities"]
+    assert what_was_requested(model)[1] == ["test_cities"]
 
     page.get_by_label("Agent").select_option("clerk")
     model.play(says("Mild."))
     ask(page, "And the weather?")
     answered(page, "Mild.")
 
-    prompt, tools = what_was_asked(model)
+    prompt, tools = what_was_requested(model)
     assert "You know the weather." in prompt
     assert tools == ["test_months"]
     assert "Which town?" in str(model.bodies[-1]["messages"])
@@ -112,10 +112,10 @@ def test_the_tools_are_those_of_the_agent(page: Page) -> None:
     expect(page.get_by_role("region", name="Reply", exact=True)).to_contain_text("2025-01")
 
 
-def test_a_run_tells_which_agent_it_was(page: Page, platform: LocalPlatform, model: ModelThread) -> None:
+def test_a_run_shows_which_agent_it_was(page: Page, platform: LocalPlatform, model: ModelThread) -> None:
     model.play(says("Bergen."))
-    asked = {"model": "guide", "input": "Which other town?"}
-    run = httpx.post(f"{platform.url}/v1/responses", json=asked, timeout=60).json()["id"]
+    request = {"model": "guide", "input": "Which other town?"}
+    run = httpx.post(f"{platform.url}/v1/responses", json=request, timeout=60).json()["id"]
 
     page.goto(f"{platform.url}/#/runs/{run}")
 

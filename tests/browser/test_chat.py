@@ -72,8 +72,8 @@ def test_markdown_is_drawn_with_its_code_and_tables(page: Page, model: ModelThre
 def test_what_a_model_writes_runs_nothing_and_fetches_nothing(
     page: Page, model: ModelThread, problems: list[str]
 ) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
     model.play(
         says(
             '<img src=x onerror="window.hit=1"><script>window.hit=1</script>'
@@ -91,7 +91,7 @@ def test_what_a_model_writes_runs_nothing_and_fetches_nothing(
     expect(answer.get_by_role("link", name="site")).to_have_attribute("target", "_blank")
     assert answer.locator("a[href^='javascript']").count() == 0
     assert page.evaluate("window.hit") is None
-    assert not [url for url in asked if "198.51.100.7" in url]
+    assert not [url for url in sent if "198.51.100.7" in url]
     # The policy stops the handler even in the document in which the text is cleaned.
     assert all(problem.startswith("Executing inline event handler violates") for problem in problems)
     problems.clear()
@@ -194,7 +194,7 @@ def test_a_sound_can_be_played(page: Page, model: ModelThread) -> None:
     assert length == pytest.approx(0.2, abs=0.01)
 
 
-def test_the_error_of_a_tool_is_told_in_its_words(page: Page, model: ModelThread) -> None:
+def test_the_error_of_a_tool_is_reported_in_its_words(page: Page, model: ModelThread) -> None:
     model.play(asks_for(("test_refuse", {})), says("No seat."))
     ask(page, "A seat?")
     answered(page, "No seat.")
@@ -205,7 +205,7 @@ def test_the_error_of_a_tool_is_told_in_its_words(page: Page, model: ModelThread
     expect(call).to_contain_text("tool_failed")
 
 
-def test_an_error_of_the_model_is_told_and_can_be_tried_again(page: Page, model: ModelThread) -> None:
+def test_an_error_of_the_model_is_reported_and_can_be_tried_again(page: Page, model: ModelThread) -> None:
     model.play(refuses(400, "the model is on holiday"))
     ask(page, "Hello?")
     expect(turns(page).last.get_by_role("alert")).to_contain_text("the model is on holiday")
@@ -248,7 +248,7 @@ def test_a_run_can_be_stopped(page: Page, model: ModelThread) -> None:
     announced(page, "Stopped.")
 
 
-def test_an_edited_question_is_asked_in_place_of_the_old_one(page: Page, model: ModelThread) -> None:
+def test_an_edited_question_replaces_the_old_one(page: Page, model: ModelThread) -> None:
     model.play(says("One."), says("Two."), says("Three."))
     for question, said in (("first", "One."), ("second", "Two."), ("third", "Three.")):
         ask(page, question)
@@ -269,7 +269,7 @@ def test_an_edited_question_is_asked_in_place_of_the_old_one(page: Page, model: 
     assert page.url != before
 
 
-def test_an_answer_can_be_asked_for_again(page: Page, model: ModelThread) -> None:
+def test_an_answer_can_be_requested_again(page: Page, model: ModelThread) -> None:
     model.play(says("Heads."), says("Tails."))
     ask(page, "Toss a coin")
     answered(page, "Heads.")
@@ -342,19 +342,19 @@ def test_thoughts_are_folded_away(page: Page, model: ModelThread) -> None:
     expect(thoughts.locator(".markdown")).to_have_text("Let me see.")
 
 
-def test_the_page_asks_nobody_but_its_agent(open_page: Open, platform: LocalPlatform) -> None:
+def test_the_page_asks_no_one_but_its_agent(open_page: Open, platform: LocalPlatform) -> None:
     page = open_page("about:blank")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url))
 
     page.goto(platform.url)
     page.get_by_label("Your question").wait_for()
 
-    assert len(asked) > 20
-    assert [url for url in asked if not url.startswith((platform.url, "blob:", "data:"))] == []
+    assert len(sent) > 20
+    assert [url for url in sent if not url.startswith((platform.url, "blob:", "data:"))] == []
 
 
-def test_an_agent_that_has_gone_is_told_and_another_one_can_be_asked(
+def test_an_agent_that_has_gone_is_reported_and_another_one_can_be_called(
     open_page: Open, platform: LocalPlatform, model: ModelThread
 ) -> None:
     page = open_page("about:blank")

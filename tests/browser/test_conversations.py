@@ -41,7 +41,7 @@ def test_each_conversation_is_listed_by_its_first_question(page: Page, model: Mo
     )
 
 
-def test_the_conversation_that_was_used_last_stands_first(page: Page, model: ModelThread) -> None:
+def test_the_conversation_that_was_used_last_is_first(page: Page, model: ModelThread) -> None:
     two_conversations(page, model)
     titles(page).last.click()
     answered(page, "Paris.")

@@ -72,7 +72,7 @@ def opened(page: Page, name: str) -> Locator:
     return page.locator(".line-details")
 
 
-def test_the_list_tells_what_became_of_each_question(runs: Runs) -> None:
+def test_the_list_shows_what_became_of_each_question(runs: Runs) -> None:
     runs.ask("Refuse me", asks_for(("test_refuse", {}), ("test_next", {}), ("test_next", {})), says("No."))
     runs.ask("Book 12A", asks_for(("test_book", {"seat": "12A"})))
 
@@ -120,13 +120,13 @@ def test_a_run_is_drawn_with_its_answers_and_calls_one_behind_the_other(runs: Ru
     names = [name.strip() for name in page.locator(".line-words").all_inner_texts()]
     assert names == ["Model, turn 1", "test_pause", "test_next", "Answer"]
     bars = [page.locator(".line-row").nth(number).locator(".line-bar").bounding_box() for number in range(4)]
-    asked, pause, quick, answer = (box for box in bars if box)
-    assert asked["x"] < pause["x"] <= quick["x"] + 2 < answer["x"]
+    request, pause, quick, answer = (box for box in bars if box)
+    assert request["x"] < pause["x"] <= quick["x"] + 2 < answer["x"]
     assert pause["width"] > quick["width"]
     assert pause["x"] + pause["width"] <= answer["x"] + 2
 
 
-def test_a_call_tells_its_arguments_its_reply_and_both_events(runs: Runs) -> None:
+def test_a_call_shows_its_arguments_its_reply_and_both_events(runs: Runs) -> None:
     run = runs.ask("Order it", asks_for(("test_order", {"item": "mug", "count": 2})), says("Done."))
     page = runs.open(run)
 
@@ -150,7 +150,7 @@ def test_all_events_of_a_run_are_one_click_away(runs: Runs) -> None:
     expect(page.get_by_role("region", name="Events of test_refuse")).to_contain_text("no seats left")
 
 
-def test_an_answer_tells_what_was_said_and_what_it_cost(runs: Runs) -> None:
+def test_an_answer_shows_what_was_said_and_what_it_cost(runs: Runs) -> None:
     run = runs.ask("Say it", says("It is **so**."))
     page = runs.open(run)
 
@@ -248,7 +248,7 @@ def test_a_run_that_another_process_took_over_says_so_and_the_page_stays_with_it
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_a_run_under_way_can_be_stopped(runs: Runs, tmp_path: Path) -> None:
+def test_a_run_running_can_be_stopped(runs: Runs, tmp_path: Path) -> None:
     run = runs.ask("Never mind", asks_for(("test_hold", {"file": str(tmp_path / "never")})), background=True)
     page = runs.open(run)
     expect(row(page, "test_hold")).to_be_visible()
@@ -259,8 +259,8 @@ def test_a_run_under_way_can_be_stopped(runs: Runs, tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_stopped_asks_for_no_word_any_more(runs: Runs) -> None:
-    asked = 'Book 7C\n\n<file name="notes.txt">\nhello\n</file>'
-    run = runs.ask(asked, asks_for(("test_book", {"seat": "7C"})))
+    request = 'Book 7C\n\n<file name="notes.txt">\nhello\n</file>'
+    run = runs.ask(request, asks_for(("test_book", {"seat": "7C"})))
     httpx.post(f"{runs.url}/v1/responses/{run}/cancel")
     page = runs.open()
 

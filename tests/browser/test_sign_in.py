@@ -21,9 +21,7 @@ def closed(start_platform: Start, manifests: Path, tmp_path_factory: pytest.Temp
     return start_platform(manifests, BECKON_KEYS_FILE=str(keys))
 
 
-def test_whoever_has_a_key_gets_in_and_stays_until_signing_out(
-    open_page: Open, closed: LocalPlatform
-) -> None:
+def test_who_has_a_key_gets_in_and_stays_until_signing_out(open_page: Open, closed: LocalPlatform) -> None:
     page = open_page(closed.url)
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     expect(page.get_by_label("Key or token")).to_be_focused()

@@ -32,7 +32,7 @@ def test_a_stream_that_breaks_is_joined_again(open_page: Open, proxy: Proxy, mod
     assert len(model.bodies) == 1
 
 
-def test_an_agent_that_stays_away_is_told_and_the_answer_is_there_later(
+def test_an_agent_that_stays_away_is_reported_and_the_answer_is_there_later(
     open_page: Open, proxy: Proxy, model: ModelThread
 ) -> None:
     page = open_page(proxy.url)
@@ -83,7 +83,7 @@ def test_a_conversation_is_there_again_after_a_reload_with_its_calls(
     expect(card(page, "test_cities").get_by_role("cell", name="Bergen")).to_be_visible()
 
 
-def test_a_run_that_is_under_way_is_followed_after_a_reload(
+def test_a_run_that_is_running_is_followed_after_a_reload(
     open_page: Open, proxy: Proxy, model: ModelThread
 ) -> None:
     page, more = open_page(proxy.url), asyncio.Event()

@@ -123,7 +123,7 @@ def test_the_station_where_a_call_stops_is_marked_and_says_why(
     expect(page.get_by_role("heading", name="Call this tool")).to_have_count(0)
 
 
-def test_conditions_are_told_with_reasons_and_what_they_mean(view: Open) -> None:
+def test_conditions_are_reported_with_reasons_and_what_they_mean(view: Open) -> None:
     page = view("default/test.far")
 
     conditions = page.locator(".condition")
@@ -186,7 +186,7 @@ def test_what_is_left_empty_is_left_out(view: Open) -> None:
     expect(reply).to_contain_text("place")
 
 
-def test_values_that_do_not_fit_are_told_at_their_fields(view: Open) -> None:
+def test_values_that_do_not_fit_are_reported_at_their_fields(view: Open) -> None:
     page = view("test_order")
 
     page.get_by_label("count integer").fill("12")
@@ -222,7 +222,7 @@ def test_arguments_are_written_as_json_too_and_the_agent_has_the_last_word(view:
     expect(page.get_by_text("must be a JSON object")).to_be_visible()
 
 
-def test_a_tool_that_refuses_is_told_with_its_words(view: Open) -> None:
+def test_a_tool_that_refuses_is_reported_with_its_words(view: Open) -> None:
     page = view("test_refuse")
 
     call(page, "test_refuse")

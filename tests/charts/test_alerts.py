@@ -40,7 +40,7 @@ def test_each_alert_is_tried() -> None:
     assert set(tried) == alerts().keys()
 
 
-def test_every_metric_of_an_alert_exists_with_the_labels_it_is_asked_by(exposed: Labels) -> None:
+def test_every_metric_of_an_alert_exists_with_the_labels_of_its_query(exposed: Labels) -> None:
     sides = [side for expression in alerts().values() for side in re.split(r"\bor\b", expression)]
 
     assert [problem for side in sides for problem in problems(side, exposed)] == []

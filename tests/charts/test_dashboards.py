@@ -118,10 +118,10 @@ def problems(query: str, exposed: Labels) -> Iterator[str]:
     names = NAME.findall(query)
     if not names:
         yield f"no metric of ours in: {query}"
-    asked = set(re.findall(r"(\w+)=~?\"|(\w+)!=\"", query))
+    request = set(re.findall(r"(\w+)=~?\"|(\w+)!=\"", query))
     grouped = {label.strip() for part in re.findall(r"by \(([^)]*)\)", query) for label in part.split(",")}
     listed = set(re.findall(r"label_values\([^,]*, (\w+)\)", query))
-    labels = {label for pair in asked for label in pair if label} | grouped | listed
+    labels = {label for pair in request for label in pair if label} | grouped | listed
     for name in names:
         if name not in exposed:
             yield f"{name} is exposed by nobody"
@@ -130,9 +130,7 @@ def problems(query: str, exposed: Labels) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
-def test_every_metric_of_a_dashboard_exists_with_the_labels_it_is_asked_by(
-    path: Path, exposed: Labels
-) -> None:
+def test_every_metric_of_a_dashboard_exists_with_the_labels_of_its_query(path: Path, exposed: Labels) -> None:
     dashboard = json.loads(path.read_text(encoding="utf-8"))
 
     found = [problem for query in queries(dashboard) for problem in problems(query, exposed)]

@@ -263,7 +263,7 @@ def test_a_policy_holds_an_account_to_what_it_writes(policy: str, account: str, 
     named("ServiceAccount", account)
 
 
-def test_the_webhook_fails_open_and_is_asked_about_what_clients_write() -> None:
+def test_the_webhook_fails_open_and_is_called_for_what_clients_write() -> None:
     (hook,) = named("MutatingWebhookConfiguration", "beckon-webhook")["webhooks"]
     service = hook["clientConfig"]["service"]
 

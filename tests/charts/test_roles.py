@@ -81,7 +81,7 @@ def test_roles_are_brought_together_for_references_alone() -> None:
     }
 
 
-def test_secrets_are_read_by_name_only_and_listed_by_nobody() -> None:
+def test_secrets_are_read_by_name_only_and_listed_by_no_one() -> None:
     for name, rule in rules():
         if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
             assert rule.get("resourceNames"), name
@@ -113,7 +113,7 @@ CLUSTER_WIDE = {
 }
 
 
-def test_whoever_may_create_secrets_is_held_to_names_by_a_policy() -> None:
+def test_who_may_create_secrets_is_held_to_names_by_a_policy() -> None:
     creating = {
         name.partition(" ")[2]
         for name, rule in rules()

@@ -149,7 +149,7 @@ def paths(found: Mapping[str, Any], above: str = "") -> Iterator[str]:
             yield path
 
 
-def unused(asked: Iterator[str] | list[str]) -> Iterator[str]:
+def unused(request: Iterator[str] | list[str]) -> Iterator[str]:
     """Yield the values that no template names, whole or inside `with` or `range` of what holds them.
 
     A group that is handed to a named template as `"values" .Values.GROUP` is `.values` there.
@@ -157,7 +157,7 @@ def unused(asked: Iterator[str] | list[str]) -> Iterator[str]:
     folder = CHART / "templates"
     texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()]
     groups = {found for text in texts for found in re.findall(r'"values" \.Values\.([\w.]+\w)', text)}
-    for path in asked:
+    for path in request:
         handed = [path.removeprefix(f"{group}.") for group in groups if path.startswith(f"{group}.")]
         names = [rf"\.Values\.{re.escape(path)}", *(rf"[.$]values\.{re.escape(each)}" for each in handed)]
         if not any(uses(text, name) for name in names for text in texts):
@@ -200,11 +200,13 @@ def exists(name: str, found: Any) -> bool:
 def test_every_value_that_a_page_names_exists(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     sections = {key for key, value in values().items() if isinstance(value, dict)}
-    told = {code for code in re.findall(r"`([a-zA-Z]+\.[a-zA-Z.]+)`", text) if code.split(".")[0] in sections}
+    shown = {
+        code for code in re.findall(r"`([a-zA-Z]+\.[a-zA-Z.]+)`", text) if code.split(".")[0] in sections
+    }
     set_ = set(re.findall(r"--set ([a-zA-Z.]+)=", text))
 
-    assert [name for name in sorted(told | set_) if not exists(name, values())] == []
-    assert told or page == "README.md"
+    assert [name for name in sorted(shown | set_) if not exists(name, values())] == []
+    assert shown or page == "README.md"
 
 
 def test_the_crds_are_those_of_the_plain_manifests() -> None:

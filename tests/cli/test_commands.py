@@ -112,7 +112,7 @@ def test_check_names_each_mistake_and_what_to_write_and_exits_with_one(mistakes:
     assert ended.stdout.splitlines()[-1].startswith("0 tools, ")
 
 
-def test_check_as_json_tells_the_same(mistakes: Path) -> None:
+def test_check_as_json_shows_the_same(mistakes: Path) -> None:
     ended = beckon("check", "--json", str(mistakes))
     document = json.loads(ended.stdout)
 
@@ -193,7 +193,7 @@ def test_check_takes_a_service_of_the_manifests_and_the_default_broker(tmp_path:
     assert _warnings_of(tmp_path, "default", "wether") == []
 
 
-def test_check_reads_knatives_blog_as_it_stands() -> None:
+def test_check_reads_knatives_blog_as_it_is() -> None:
     blog = shared_data("examples")
 
     ended = beckon("check", str(blog / "blog-eventtype.yaml"), str(blog / "blog-trigger.yaml"))
@@ -306,7 +306,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_a_misspelt_setting_is_told() -> None:
+def test_a_misspelt_setting_is_reported() -> None:
     (line,) = misspelt(["BECKON_PROT", "BECKON_PORT", "BECKON_SHIM_REPLY_PORT", "OTHER"])
 
     assert line == "there is no setting BECKON_PROT; did you mean BECKON_PORT?"

@@ -148,7 +148,7 @@ def test_a_key_is_revoked_by_name_or_by_id_and_the_rest_stays_as_it_is(
     assert file.read_text().startswith("# ours\n")
 
 
-def test_a_line_that_is_no_key_is_told_and_stays_for_its_owner_to_mend(
+def test_a_line_that_is_no_key_is_reported_and_stays_for_its_owner_to_mend(
     file: Path, make: Callable[..., str], run: Run
 ) -> None:
     make("ci", "--file", str(file))

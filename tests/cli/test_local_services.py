@@ -43,7 +43,7 @@ def test_the_adapter_is_run_where_a_trigger_leads_to_it() -> None:
     assert needs.services[ADAPTER].command[-1] == "beckon_adapter"
 
 
-def test_a_service_that_nothing_serves_is_told_with_the_cure() -> None:
+def test_a_service_that_nothing_serves_is_reported_with_the_cure() -> None:
     missing = wanted(resources(TRIGGER.format(uri="http://orders.shop.svc.cluster.local"))).missing()
 
     assert "beckon.dev/local-command" in missing[ServiceName("shop", "orders")]

@@ -42,8 +42,8 @@ def main(arguments: list[str]) -> int:
     """Return pytest's exit code, 2 with one line of reason where there is no cluster, 130 after Ctrl-C."""
     try:
         with _cluster() as environment:
-            asked = arguments or [str(HERE / folder) for folder in FOLDERS]
-            command = [sys.executable, "-m", "pytest", *PYTEST, *asked]
+            request = arguments or [str(HERE / folder) for folder in FOLDERS]
+            command = [sys.executable, "-m", "pytest", *PYTEST, *request]
             return subprocess.run(command, env=dict(environment), check=False).returncode
     except ClusterError as error:
         sys.stderr.write(f"test-cluster: {error}\n")

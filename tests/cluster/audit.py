@@ -9,7 +9,7 @@ from tests.cluster.machine.places import places
 
 
 def writers(kube: Kube, *resources: str) -> set[str]:
-    """Return the names of those that wrote to these resources; skip the test where nobody takes notes."""
+    """Return the names of those that wrote to these resources; skip the test where no one takes notes."""
     audit = places().logs / "audit.log"
     if places().kubeconfig != kube.kubeconfig or not audit.exists():
         pytest.skip("only the cluster of `make cluster` keeps an audit log that this test can read")

@@ -98,7 +98,7 @@ def test_an_absolute_uri_beside_a_reference_is_refused(uri: str) -> None:
     assert "relative to the ref" in why_not(Destination(REF, uri), found)
 
 
-def test_a_missing_object_and_one_without_an_address_are_told_apart() -> None:
+def test_a_missing_object_and_one_without_an_address_are_distinguished() -> None:
     assert "Service shop/weather (serving.knative.dev/v1) does not exist" in why_not(Destination(REF))
     assert "publishes no status.address.url" in why_not(Destination(REF), service({}))
 
@@ -120,7 +120,7 @@ def test_a_status_that_holds_no_url_publishes_none(status: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     "url", ["weather:80/x", "ftp://x", "http://", "http:///x", "http://[", "http://x:99999"]
 )
-def test_what_is_no_http_url_is_refused_wherever_it_stands(url: str) -> None:
+def test_what_is_no_http_url_is_refused_wherever_it_is(url: str) -> None:
     assert "expected an absolute http or https URL" in why_not(Destination(uri=url))
     assert "expected an absolute http or https URL" in why_not(
         Destination(REF), service({"address": {"url": url}})

@@ -151,10 +151,10 @@ def test_a_secret_without_a_key_means_the_usual_one() -> None:
         "label", "steps", "seconds", "in-limits",
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_path_and_the_cure(spec: dict[str, Any], said: str) -> None:
-    (told,) = mistakes(spec)
+def test_a_mistake_is_reported_with_its_path_and_the_cure(spec: dict[str, Any], said: str) -> None:
+    (shown,) = mistakes(spec)
 
-    assert told.startswith(said)
+    assert shown.startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -175,15 +175,15 @@ def test_a_mistake_is_told_with_its_path_and_the_cure(spec: dict[str, Any], said
     ids=["no-key", "operator", "no-operator", "in", "not-in", "exists", "text", "unknown"],
 )
 def test_a_requirement_with_a_mistake_says_which(line: dict[str, Any], said: str) -> None:
-    told = mistakes({"tools": {"selector": {"matchExpressions": [line]}}})
+    shown = mistakes({"tools": {"selector": {"matchExpressions": [line]}}})
 
-    assert f"spec.tools.selector.matchExpressions[0].{said}" in "; ".join(told)
+    assert f"spec.tools.selector.matchExpressions[0].{said}" in "; ".join(shown)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    told = mistakes({"x": 1, "model": {"name": 1}, "limits": {"steps": 0, "tokens": "many"}})
+def test_all_mistakes_are_reported_at_once() -> None:
+    shown = mistakes({"x": 1, "model": {"name": 1}, "limits": {"steps": 0, "tokens": "many"}})
 
-    assert [one.partition(":")[0] for one in told] == [
+    assert [one.partition(":")[0] for one in shown] == [
         "spec.x",
         "spec.model.name",
         "spec.limits.steps",

@@ -78,11 +78,11 @@ def test_everything_that_terms_may_say_is_read() -> None:
     assert terms.quotas == (Quota("tokens", "agent", 1000, 60),)
 
 
-def test_an_empty_list_names_nobody_and_none_at_all_says_nothing_of_callers() -> None:
-    nobody, _ = read({"access": {"users": []}})
+def test_an_empty_list_names_no_one_and_none_at_all_says_nothing_of_callers() -> None:
+    no_one, _ = read({"access": {"users": []}})
     unsaid, _ = read({"access": {"toolRules": []}})
 
-    assert nobody.access == Access(Callers())
+    assert no_one.access == Access(Callers())
     assert unsaid.access == Access(None, ())
 
 
@@ -128,11 +128,11 @@ def test_an_empty_list_names_nobody_and_none_at_all_says_nothing_of_callers() ->
         ({"quotas": [{"of": "tokens", "per": "user", "seconds": 1}]}, "spec.quotas[0].limit: missing"),
     ],
 )
-def test_a_mistake_is_told_with_its_path_and_the_cure(spec: dict[str, Any], said: str) -> None:
+def test_a_mistake_is_reported_with_its_path_and_the_cure(spec: dict[str, Any], said: str) -> None:
     _, problems = read(spec)
 
-    (told,) = problems
-    assert told.startswith(said)
+    (shown,) = problems
+    assert shown.startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_a_misspelt_parameter_is_refused_rather_than_dropped() -> None:
     ],
     ids=range(25),
 )
-def test_a_refusal_tells_the_model_what_to_change(raw: Any, said: str) -> None:
+def test_a_refusal_shows_the_model_what_to_change(raw: Any, said: str) -> None:
     assert said in refused(raw)
 
 

@@ -166,7 +166,7 @@ def test_attributes_keep_their_types() -> None:
         ("", 0),
     ],
 )
-def test_a_syntax_error_tells_its_place(text: str, position: int) -> None:
+def test_a_syntax_error_shows_its_place(text: str, position: int) -> None:
     with pytest.raises(CesqlSyntaxError) as caught:
         parse(text)
 
@@ -189,7 +189,7 @@ def test_a_syntax_error_tells_its_place(text: str, position: int) -> None:
         ("ABS(" * 100 + "1" + ")" * 100, str(MAX_DEPTH)),
     ],
 )
-def test_what_is_refused_is_told_with_the_reason(text: str, message: str) -> None:
+def test_what_is_refused_is_reported_with_the_reason(text: str, message: str) -> None:
     with pytest.raises(CesqlSyntaxError, match=message):
         parse(text)
 

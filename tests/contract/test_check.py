@@ -114,7 +114,7 @@ def test_a_tool_without_a_description_or_with_an_endless_one_is_warned_of() -> N
     assert "the first 1024" in message(event_type(spec={"description": "x" * 1025}), trigger())
 
 
-def test_tools_that_want_one_name_or_one_type_are_told_of_each_other() -> None:
+def test_tools_that_want_one_name_or_one_type_are_reported_of_each_other() -> None:
     report = check([event_type(), event_type("get-weather", spec={"type": "get.weather"}), trigger()])
 
     assert (
@@ -180,7 +180,7 @@ def test_kinds_of_another_group_are_warned_of_and_others_are_not_looked_into() -
     assert found(alien, service) == [("warning", "Trigger", "apiVersion")]
 
 
-def test_an_object_that_stands_twice_is_warned_of_with_both_places() -> None:
+def test_an_object_that_is_twice_is_warned_of_with_both_places() -> None:
     first, second = trigger(origin="a.yaml"), trigger(origin="b.yaml")
 
     (finding,) = check([first, second]).findings
@@ -278,9 +278,9 @@ def test_a_name_of_a_tool_that_looks_like_another_is_warned_of() -> None:
         trigger(),
         agent(tools={"names": ["get_weather", "get_wether"], "pinned": ["get.weathr"]}),
     ]
-    told = [(each.field, each.message) for each in check(resources).findings]
+    shown = [(each.field, each.message) for each in check(resources).findings]
 
-    assert told == [
+    assert shown == [
         (
             "spec.tools.names",
             "no EventType of these manifests is called 'get_wether'; is 'get_weather' meant?",

@@ -183,7 +183,7 @@ def test_retry_after_counts_only_up_to_its_maximum_and_only_if_longer() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"retryAfterMax": "PT0S"}])
-def test_retry_after_is_ignored_unless_it_is_asked_for(spec: dict[str, Any]) -> None:
+def test_retry_after_is_ignored_unless_it_is_requested(spec: dict[str, Any]) -> None:
     assert parse_delivery(spec).delay(0, retry_after=5) == 0
 
 

@@ -52,7 +52,7 @@ def test_without_a_word_on_what_was_touched_every_way_is_looked_for_again() -> N
     assert ways(reader.read(resources, router())) == {"a": "NoTrigger", "b": "NoTrigger"}
 
 
-def test_why_there_is_no_way_is_asked_again_whatever_was_touched() -> None:
+def test_why_there_is_no_route_is_looked_up_again_whatever_was_touched() -> None:
     reader, resources = EntryReader(), by_key([event_type("get.weather")])
     assert ways(reader.read(resources, router())) == {"get.weather": "NoTrigger"}
 

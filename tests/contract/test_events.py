@@ -160,7 +160,7 @@ def test_invalid_base64_and_two_kinds_of_data_are_refused() -> None:
         structured(data_base64="aGk=", data=1)
 
 
-def test_malformed_json_data_is_relayed_unchanged_and_told_to_who_reads_it() -> None:
+def test_malformed_json_data_is_relayed_unchanged_and_shown_to_who_reads_it() -> None:
     event = binary(b"{oops", content_type="application/json")
     assert from_structured(to_structured(event)[1]).data == b"{oops"
     with pytest.raises(EventError, match="not JSON"):

@@ -119,7 +119,7 @@ def test_any_body_gives_an_event_or_an_event_error(body: bytes) -> None:
     st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=6), JSON, max_size=5),
     st.sampled_from([None, 2]),
 )
-def test_the_members_of_an_object_are_the_text_that_stands_there(
+def test_the_members_of_an_object_are_the_text_that_is_there(
     document: dict[str, object], indent: int | None
 ) -> None:
     text = json.dumps(document, indent=indent, ensure_ascii=False).encode()

@@ -149,7 +149,7 @@ def test_what_strict_mode_cannot_say_is_sent_without_it(parameter: object) -> No
     assert lower(schema, Profile.OPENAI_STRICT) == lower(schema, Profile.OPENAI)
 
 
-def test_gemini_is_told_in_words_what_it_has_no_keyword_for() -> None:
+def test_gemini_is_reported_in_words_what_it_has_no_keyword_for() -> None:
     parameter = {"type": "string", "pattern": "^a", "maxLength": 9, "description": "A code", "default": "a"}
     assert sent(parameter, "gemini") == {
         "type": "string",

@@ -39,7 +39,7 @@ def test_a_name_without_a_letter_first_gets_one() -> None:
     assert sanitise("") == "tool_"
 
 
-def test_a_name_that_nobody_else_wants_stands_as_it_is() -> None:
+def test_a_name_that_no_one_else_wants_is_as_it_is() -> None:
     names = assign_names(plainly(("default", "get.current.weather"), ("default", "track")))
 
     assert list(names.values()) == ["get_current_weather", "track"]
@@ -71,7 +71,7 @@ def test_a_long_name_is_cut_and_hashed_over_its_whole_length() -> None:
     assert len(set(names.values())) == 2
 
 
-def test_a_name_of_64_characters_stands_and_one_of_65_is_hashed() -> None:
+def test_a_name_of_64_characters_is_and_one_of_65_is_hashed() -> None:
     names = assign_names(plainly(("default", "a" * 64), ("default", "b" * 65)))
 
     assert names[Identity("default", "a" * 64)] == "a" * 64

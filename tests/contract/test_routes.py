@@ -91,7 +91,7 @@ def test_a_call_has_the_attributes_it_has_on_the_wire(filters: list[dict[str, An
     assert passing(table(trigger(spec={"filter": None, "filters": filters}))) == ["weather"]
 
 
-def test_a_trigger_hears_only_its_own_namespace() -> None:
+def test_a_trigger_gets_only_its_own_namespace() -> None:
     found = table(trigger(namespace="shop"))
 
     assert passing(found) == []

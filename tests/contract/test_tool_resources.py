@@ -1,4 +1,4 @@
-"""Tool resources: what the operator writes, an agent reads; what nobody can have written is refused."""
+"""Tool resources: what the operator writes, an agent reads; what no one can have written is refused."""
 
 import json
 from dataclasses import replace

@@ -41,7 +41,7 @@ def test_a_tool_is_declared_as_a_function_with_its_name_and_parameters(profile: 
     assert declaration["function"]["parameters"]["properties"]["place"]["type"] == "string"
 
 
-def test_strict_mode_is_asked_for_where_the_schema_can_be_said_in_it() -> None:
+def test_strict_mode_is_requested_where_the_schema_can_be_said_in_it() -> None:
     assert declare(WEATHER, Profile.OPENAI_STRICT)["function"]["strict"] is True
     assert "strict" not in declare(WEATHER, Profile.OPENAI)["function"]
 

@@ -141,7 +141,7 @@ def test_all_mistakes_come_in_one_answer() -> None:
     }
 
 
-def test_the_cure_for_a_map_of_filters_is_told() -> None:
+def test_the_cure_for_a_map_of_filters_is_reported() -> None:
     message = refusal(
         trigger({"broker": "b", "subscriber": SUBSCRIBER, "filters": {"exact": {"type": "x"}}})
     )["spec.filters"]

@@ -1,7 +1,7 @@
 """What the demo model makes of questions: tools by words, arguments by type and hint.
 
 Covered: the questions that the documentation shows, parts of a question, every type of
-parameter, tools that nobody shipped, questions that nothing fits.
+parameter, tools that no one shipped, questions that nothing fits.
 """
 
 import re
@@ -73,8 +73,8 @@ SHIPPED = [
 def _calls(
     question: str, tools: list[dict[str, Any]], rules: Rules | None = None
 ) -> list[tuple[str, dict[str, object]]]:
-    asked = Conversation(question, tuple(read_tools(tools)), (), "native")
-    return [(call.name, call.arguments) for call in reply(asked, rules or Rules(), "seed").calls]
+    request = Conversation(question, tuple(read_tools(tools)), (), "native")
+    return [(call.name, call.arguments) for call in reply(request, rules or Rules(), "seed").calls]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_required_parameter_of_a_tool_never_seen_is_filled_by_its_type(
     assert _calls(question, [tool]) == [("book_table", {"guests": value})]
 
 
-def test_an_optional_parameter_that_the_question_does_not_tell_is_left_out() -> None:
+def test_an_optional_parameter_that_the_question_does_not_show_is_left_out() -> None:
     tool = _tool(
         "book_table", "Book a table.", guests={"type": "integer"}, note=TEXT, quiet={"type": "boolean"}
     )
@@ -258,22 +258,22 @@ def test_a_forced_function_gets_arguments_that_fit_its_schema() -> None:
 
 def test_a_required_call_after_a_result_is_of_a_tool_without_one() -> None:
     tools = tuple(read_tools([WEATHER, HOROSCOPE]))
-    asked = Conversation("How is the weather in Rome?", tools, (Result("get_weather", "{}"),), "native")
+    request = Conversation("How is the weather in Rome?", tools, (Result("get_weather", "{}"),), "native")
 
-    assert [call.name for call in reply(asked, Rules(required=True), "").calls] == ["get_horoscope"]
-    assert reply(asked, Rules(), "").calls == ()
+    assert [call.name for call in reply(request, Rules(required=True), "").calls] == ["get_horoscope"]
+    assert reply(request, Rules(), "").calls == ()
 
 
 def test_ids_are_nine_letters_and_digits_and_the_same_for_the_same_request() -> None:
-    asked = Conversation(
+    request = Conversation(
         "What is 2+2 and what time is it in Tokyo?", tuple(read_tools(SHIPPED)), (), "native"
     )
-    first, second = (reply(asked, Rules(), "a").calls for _ in range(2))
+    first, second = (reply(request, Rules(), "a").calls for _ in range(2))
 
     assert first == second
     assert len({call.id for call in first}) == 2
     assert all(len(call.id) == 9 and call.id.isalnum() for call in first)
-    assert reply(asked, Rules(), "b").calls[0].id != first[0].id
+    assert reply(request, Rules(), "b").calls[0].id != first[0].id
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_result_is_quoted_readably_and_a_failure_as_one(content: str, said: st
     assert reply(answered, Rules(), "").text == f"[demo model] {said}"
 
 
-def test_where_nothing_fits_it_says_what_it_is_and_what_can_be_asked() -> None:
+def test_where_nothing_fits_it_says_what_it_is_and_what_it_can_do() -> None:
     text = reply(Conversation("Tell me a joke", tuple(read_tools(SHIPPED)), (), "native"), Rules(), "").text
 
     assert text.startswith("[demo model] ")

@@ -73,13 +73,13 @@ def _client(base_url: str) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=base_url, api_key="none", max_retries=0)
 
 
-def _asked(text: str) -> list[Any]:
+def _requested(text: str) -> list[Any]:
     return [{"role": "user", "content": text}]
 
 
 async def test_an_openai_client_gets_calls_and_then_an_answer_that_quotes_the_results() -> None:
     async with _demo() as url, _client(url) as client:
-        history = _asked(BOTH)
+        history = _requested(BOTH)
         first = await client.chat.completions.create(model="demo", messages=history, tools=TOOLS)
         message = first.choices[0].message
         calls = message.tool_calls or []
@@ -117,7 +117,7 @@ _ONE: Any = {"type": "function", "function": {"name": "current_time"}}
 async def test_each_tool_choice_is_obeyed(choice: Any, called: list[str]) -> None:
     async with _demo() as url, _client(url) as client:
         answer = await client.chat.completions.create(
-            model="demo", messages=_asked("Hello"), tools=TOOLS, tool_choice=choice
+            model="demo", messages=_requested("Hello"), tools=TOOLS, tool_choice=choice
         )
 
     calls = answer.choices[0].message.tool_calls or []
@@ -128,7 +128,7 @@ async def test_a_stream_brings_calls_in_pieces_and_its_usage_last() -> None:
     async with _demo() as url, _client(url) as client:
         stream = await client.chat.completions.create(
             model="demo",
-            messages=_asked(BOTH),
+            messages=_requested(BOTH),
             tools=TOOLS,
             stream=True,
             stream_options={"include_usage": True},
@@ -154,8 +154,8 @@ async def test_a_stream_brings_calls_in_pieces_and_its_usage_last() -> None:
 
 async def test_a_streamed_text_is_the_text_that_is_not_streamed() -> None:
     async with _demo() as url, _client(url) as client:
-        whole = await client.chat.completions.create(model="demo", messages=_asked("Hello"))
-        stream = await client.chat.completions.create(model="demo", messages=_asked("Hello"), stream=True)
+        whole = await client.chat.completions.create(model="demo", messages=_requested("Hello"))
+        stream = await client.chat.completions.create(model="demo", messages=_requested("Hello"), stream=True)
         pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
 
     assert "".join(pieces) == whole.choices[0].message.content
@@ -183,7 +183,7 @@ async def test_a_prompt_of_our_dialects_is_answered_in_its_markup(
     model: str, dialect: str, size: int
 ) -> None:
     async with _demo(chunk_characters=size) as url, _client(url) as client:
-        history = [{"role": "system", "content": "Be kind."}, *_asked(BOTH)]
+        history = [{"role": "system", "content": "Be kind."}, *_requested(BOTH)]
         calls = [item for item in await _read(client, model, dialect, history) if isinstance(item, ToolCall)]
         assert [(call.name, json.loads(call.arguments)) for call in calls] == [SUM, TIME]
 
@@ -196,7 +196,7 @@ async def test_a_prompt_of_our_dialects_is_answered_in_its_markup(
         answer = await _read(client, model, dialect, [*history, *results])
         again = await _read(
             client, model, dialect,
-            [*history, *results, {"role": "assistant", "content": "4 and 4."}, *_asked("What is 3*3?")],
+            [*history, *results, {"role": "assistant", "content": "4 and 4."}, *_requested("What is 3*3?")],
         )  # fmt: skip
 
     assert "".join(item.text for item in answer if isinstance(item, TextDelta)) == (
@@ -210,7 +210,9 @@ async def test_a_prompt_of_our_dialects_is_answered_in_its_markup(
 async def test_a_model_without_tools_refuses_them_as_a_server_without_a_parser_does() -> None:
     async with _demo() as url, _client(url) as client:
         with pytest.raises(openai.BadRequestError, match="requires --enable-auto-tool-choice"):
-            await client.chat.completions.create(model="demo-no-tools", messages=_asked(BOTH), tools=TOOLS)
+            await client.chat.completions.create(
+                model="demo-no-tools", messages=_requested(BOTH), tools=TOOLS
+            )
 
 
 CALLED = {
@@ -233,26 +235,30 @@ LIST_CALL = {
         (b'{"model": "demo", "messages": []}', 400, "messages"),
         (b'{"model": "gpt-9", "messages": [{"role": "user", "content": "x"}]}', 404, "gpt-9"),
         ({"messages": [{"role": "observation", "content": "x"}]}, 400, "Invalid value: 'observation'"),
-        ({"messages": [*_asked("x"), CALLED, *_asked("y")]}, 400, "had no response: a"),
-        ({"messages": [*_asked("x"), CALLED]}, 400, "had no response: a"),
-        ({"messages": [*_asked("x"), LIST_CALL]}, 400, "a JSON object"),
+        ({"messages": [*_requested("x"), CALLED, *_requested("y")]}, 400, "had no response: a"),
+        ({"messages": [*_requested("x"), CALLED]}, 400, "had no response: a"),
+        ({"messages": [*_requested("x"), LIST_CALL]}, 400, "a JSON object"),
         (
             {"messages": [{"role": "tool", "tool_call_id": "b", "content": "x"}]},
             400,
             "must answer a preceding",
         ),
-        ({"messages": _asked("x"), "tools": [{"type": "function"}]}, 400, "tools.0.function"),
-        ({"messages": _asked("x"), "tool_choice": "any"}, 400, "tool_choice: send none"),
-        ({"messages": _asked("x"), "tools": TOOLS, "tool_choice": {"type": "function"}}, 400, "tool_choice:"),
+        ({"messages": _requested("x"), "tools": [{"type": "function"}]}, 400, "tools.0.function"),
+        ({"messages": _requested("x"), "tool_choice": "any"}, 400, "tool_choice: send none"),
+        (
+            {"messages": _requested("x"), "tools": TOOLS, "tool_choice": {"type": "function"}},
+            400,
+            "tool_choice:",
+        ),
         (
             {
-                "messages": _asked("x"),
+                "messages": _requested("x"),
                 "tool_choice": {"type": "function", "function": {"name": "absent"}},
             },
             400,
             "no function 'absent'",
         ),
-        ({"messages": _asked("x" * 3000)}, 413, "larger than 2000 bytes"),
+        ({"messages": _requested("x" * 3000)}, 413, "larger than 2000 bytes"),
     ],
 )
 async def test_a_bad_request_is_answered_with_openais_error_object(
@@ -267,7 +273,7 @@ async def test_a_bad_request_is_answered_with_openais_error_object(
     assert answer.json()["error"].keys() == {"message", "type", "param", "code"}
 
 
-async def test_its_models_and_its_health_are_told_and_other_paths_refused() -> None:
+async def test_its_models_and_its_health_are_reported_and_other_paths_refused() -> None:
     async with _demo() as url, httpx2.AsyncClient() as client:
         models = (await client.get(f"{url}/models")).json()
         health = await client.get(url.replace("/v1", "/healthz"))
@@ -285,7 +291,7 @@ async def test_its_models_and_its_health_are_told_and_other_paths_refused() -> N
     assert wrong.status_code == 405
 
 
-async def test_the_process_tells_its_address_serves_and_stops_cleanly() -> None:
+async def test_the_process_shows_its_address_serves_and_stops_cleanly() -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "beckon_demo", "--port", "0", stderr=asyncio.subprocess.PIPE
     )
@@ -324,7 +330,7 @@ class _Booking(BaseModel):
 
 
 async def test_an_answer_has_the_json_schema_of_its_request() -> None:
-    question = _asked("Book 3 nights in Rome")
+    question = _requested("Book 3 nights in Rome")
     async with _demo() as url, _client(url) as client:
         parsed = await client.chat.completions.parse(
             model="demo", messages=question, response_format=_Booking
@@ -343,7 +349,7 @@ async def test_a_schema_of_several_forms_is_refused_as_by_openai() -> None:
     async with _demo() as url, _client(url) as client:
         with pytest.raises(openai.BadRequestError, match="'anyOf' is not permitted") as refused:
             await client.chat.completions.create(
-                model="demo", messages=_asked("Book 3 nights"), extra_body={"response_format": wanted}
+                model="demo", messages=_requested("Book 3 nights"), extra_body={"response_format": wanted}
             )
 
     assert refused.value.param == "response_format"

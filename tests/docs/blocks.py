@@ -45,7 +45,7 @@ _FENCE = re.compile(r"^```(.*)\n((?:(?!^```).*\n)*)^```$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block: where it stands, its language, its mark, the file it belongs into, its text."""
+    """One fenced block: where it is, its language, its mark, the file it belongs into, its text."""
 
     page: Path
     line: int
@@ -55,7 +55,7 @@ class Block:
     text: str
 
     def __str__(self) -> str:
-        """Return where it stands."""
+        """Return where it is."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     @property

@@ -36,7 +36,7 @@ from tests.docs.blocks import KINDS, PAGES, ROOT, Block, blocks, every_block, pr
 DOCS = ROOT / "docs"
 CODE = re.compile(r"`([^`\n]+)`")
 SETTING = re.compile(r"\b(?:BECKON|OPENAI)_[A-Z_]*[A-Z]\b")
-# What only changes folders and looks, and the programs of whoever has a cluster.
+# What only changes folders and looks, and the programs of anyone who has a cluster.
 HARMLESS = {".", "cd", "curl", "ls", "mkdir", "kubectl", "helm"}
 
 
@@ -74,9 +74,9 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("block", every_block("yaml", "", "mistake"), ids=str)
 def test_manifests_pass_the_check_unless_they_are_shown_as_mistakes(block: Block) -> None:
     resources = list(parse_manifests(block.text, str(block)))
-    asked = resources if block.mark == "mistake" else [*resources, *missing_triggers(resources)]
+    request = resources if block.mark == "mistake" else [*resources, *missing_triggers(resources)]
 
-    errors = [finding.message for finding in check(asked).findings if finding.severity == "error"]
+    errors = [finding.message for finding in check(request).findings if finding.severity == "error"]
 
     assert resources
     assert bool(errors) == (block.mark == "mistake"), errors
@@ -143,7 +143,7 @@ def test_messages_on_the_wire_are_cloudevents(block: Block) -> None:
     assert event.type in {"calculator", "calculator.reply", "report.yearly.reply", "report.yearly.progress"}
 
 
-def test_a_stream_on_the_wire_tells_cloudevents() -> None:
+def test_a_stream_on_the_wire_shows_cloudevents() -> None:
     (block,) = every_block("http", "stream")
     names = re.findall(r"^event: (\w+)$", block.text, re.MULTILINE)
     events = [

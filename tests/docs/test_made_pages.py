@@ -33,7 +33,7 @@ def _make(script: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
-def test_what_people_write_into_an_agent_is_told_field_by_field() -> None:
+def test_what_people_write_into_an_agent_is_reported_field_by_field() -> None:
     agents = (DOCS / "resources.md").read_text("utf-8").partition("## Tool")[0]
     rows = [line for line in agents.splitlines() if line.startswith("| `spec.")]
     top = [row for row in rows if row.split("`")[1].count(".") == 1]

@@ -19,7 +19,7 @@ class DescribedApi:
     """The server: its URL with the path of the description's first server, and what it was asked."""
 
     url: str
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
 
@@ -50,14 +50,14 @@ def _handler(
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            asked = f"{self.command} {self.path}"
+            request = f"{self.command} {self.path}"
             try:
                 oracle.judge(received(self.command, host + self.path, self.headers.items(), body))
             except Exception as error:
-                api.refused.append(f"{asked}: {error!r}")
+                api.refused.append(f"{request}: {error!r}")
                 self._send(400, {"message": f"{type(error).__name__}: {error}"})
                 return
-            api.asked.append(asked)
+            api.requests.append(request)
             template = urlsplit(self.path).path.removeprefix(start)
             self._send(200, example(description, self.command.lower(), template))
 

@@ -24,18 +24,18 @@ class ModelThread:
 
     def play(self, *script: Script) -> None:
         """Forget the past, and answer with these replies one after another."""
-        self._model.asked.clear()
+        self._model.requests.clear()
         self._model.script[:] = script
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
         """The requests since `play`, in their order."""
-        return [asked.body for asked in self._model.asked]
+        return [request.body for request in self._model.requests]
 
     @property
     def headers(self) -> list[Mapping[str, str]]:
         """The headers of those requests."""
-        return [asked.headers for asked in self._model.asked]
+        return [request.headers for request in self._model.requests]
 
 
 @contextmanager

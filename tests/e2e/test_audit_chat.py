@@ -24,11 +24,11 @@ def test_a_conversation_is_remembered_and_new_forgets_it(start_platform: Start, 
             timeout=60,
             check=False,
         )
-        asked = [
+        request = [
             [message["content"] for message in body["messages"] if message["role"] != "system"]
             for body in model.bodies
         ]
 
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.split() == ["one", "two", "three"]
-    assert asked == [["first"], ["first", "one", "second"], ["third"]]
+    assert request == [["first"], ["first", "one", "second"], ["third"]]

@@ -231,7 +231,7 @@ def test_flags_win_over_the_environment_and_that_over_the_env_file(tmp_path: Pat
     assert long.status_code == 413
 
 
-def test_the_agent_alone_listens_where_it_is_told_and_says_who_may_come(tmp_path: Path) -> None:
+def test_the_agent_alone_listens_where_it_is_reported_and_says_who_may_come(tmp_path: Path) -> None:
     platform = LocalPlatform(tmp_path, tmp_path, {"BECKON_HOST": "::1"})
     try:
         platform.wait_until_ready()

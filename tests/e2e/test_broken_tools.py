@@ -1,4 +1,4 @@
-"""Tools that do not start, or never answer, trouble nobody but those who call them."""
+"""Tools that do not start, or never answer, trouble no one but those who call them."""
 
 import sys
 from pathlib import Path

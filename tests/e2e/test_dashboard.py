@@ -31,7 +31,7 @@ OUTCOMES = {"answered", "invalid_arguments", "timeout", "tool_failed", "undelive
 
 @contextmanager
 def exposition(text: str) -> Iterator[str]:
-    """Serve a text as metrics, for what runs in clusters only; a post is told that nobody is there."""
+    """Serve a text as metrics, for what runs in clusters only; a post is told that no one is there."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -136,9 +136,9 @@ def test_every_query_of_the_dashboard_gives_something(
     ):
 
         def empty() -> list[str]:
-            return [one for one in asked if not running.ask(one)]
+            return [one for one in sent if not running.ask(one)]
 
-        asked = expressions()
+        sent = expressions()
         wait_until(running.is_up, 30)
         rounds = time.monotonic() + 60
         while empty() and time.monotonic() < rounds:

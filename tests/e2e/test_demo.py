@@ -104,11 +104,11 @@ GET_WEATHER = {
 def test_a_client_calls_its_own_function_by_chat_completions(client_of: OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "What is the weather like in Paris today?"}]
     tools: list[Any] = [{"type": "function", "function": GET_WEATHER}]
-    asked = client_of.chat.completions.create(model="beckon", messages=messages, tools=tools)
-    (call,) = asked.choices[0].message.tool_calls or []
+    sent = client_of.chat.completions.create(model="beckon", messages=messages, tools=tools)
+    (call,) = sent.choices[0].message.tool_calls or []
     assert call.type == "function"
     assert json.loads(call.function.arguments) == {"location": "Paris"}
-    messages.append(asked.choices[0].message)
+    messages.append(sent.choices[0].message)
     messages.append({"role": "tool", "tool_call_id": call.id, "content": "14 degrees"})
     answer = client_of.chat.completions.create(model="beckon", messages=messages, tools=tools)
 
@@ -120,14 +120,14 @@ def test_a_client_calls_its_own_function_by_chat_completions(client_of: OpenAI) 
 @pytest.mark.parametrize("choice", ["auto", {"type": "function", "name": "get_weather"}])
 def test_a_client_calls_its_own_function_by_responses(client_of: OpenAI, choice: Any) -> None:
     tools: list[Any] = [{"type": "function", **GET_WEATHER}]
-    asked = client_of.responses.create(
+    sent = client_of.responses.create(
         model="beckon", input="What is the weather like in Paris today?", tools=tools, tool_choice=choice
     )
-    (call,) = asked.output
+    (call,) = sent.output
     assert call.type == "function_call"
     output: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "14 degrees"}
     answer = client_of.responses.create(
-        model="beckon", input=[output], tools=tools, previous_response_id=asked.id
+        model="beckon", input=[output], tools=tools, previous_response_id=sent.id
     )
 
     assert answer.output_text == "[demo model] get_weather: 14 degrees"

@@ -85,14 +85,14 @@ def test_rules_come_change_and_break_with_no_restart(workbench: Workbench) -> No
         )
 
 
-def test_a_host_that_nobody_allowed_is_not_called(workbench: Workbench) -> None:
+def test_a_host_that_no_one_allowed_is_not_called(workbench: Workbench) -> None:
     elsewhere = {
         name: text.replace("http://library.default.svc.cluster.local", "https://api.example.com")
         for name, text in example().items()
     }
 
     with workbench.tools("find_books", "reserve_book", **elsewhere):
-        told = json.dumps(called(workbench.platform, "find_books"))
+        shown = json.dumps(called(workbench.platform, "find_books"))
 
-    assert "may not call api.example.com" in told
-    assert "BECKON_ADAPTER_ALLOWED_HOSTS" in told
+    assert "may not call api.example.com" in shown
+    assert "BECKON_ADAPTER_ALLOWED_HOSTS" in shown

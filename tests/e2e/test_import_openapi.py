@@ -90,7 +90,7 @@ def test_a_json_body_and_a_bearer_token_reach_the_api(imported: Imported) -> Non
 
     printed = imported.run("call", "purchase_cargo", "shipSymbol=SHIP-1", "symbol=FUEL", "units=3")
 
-    assert "POST /v2/my/ships/SHIP-1/purchase" in api.asked
+    assert "POST /v2/my/ships/SHIP-1/purchase" in api.requests
     assert json.loads(printed)["data"]["transaction"]["units"] is not None
 
 
@@ -99,7 +99,7 @@ def test_lists_and_a_key_in_the_query_reach_the_api(imported: Imported) -> None:
 
     imported.run("call", "search_records", "query=Mona Lisa & co", 'qf=["TYPE:IMAGE", "YEAR:1503"]', "rows=2")
 
-    assert [line.partition("wskey=")[0] for line in api.asked if "search.json" in line] == [
+    assert [line.partition("wskey=")[0] for line in api.requests if "search.json" in line] == [
         "GET /record/v2/search.json?qf=TYPE%3AIMAGE&qf=YEAR%3A1503&query=Mona%20Lisa%20%26%20co&rows=2&"
     ]
 
@@ -109,7 +109,7 @@ def test_a_form_and_a_key_in_a_header_reach_the_api(imported: Imported) -> None:
 
     imported.run("call", "create_project_label", "id=group/project", "name=bug", "color=#ff0000")
 
-    assert "POST /api/v3/projects/group%2Fproject/labels" in api.asked
+    assert "POST /api/v3/projects/group%2Fproject/labels" in api.requests
 
 
 def test_a_model_asks_an_imported_api(imported: Imported) -> None:
@@ -118,12 +118,12 @@ def test_a_model_asks_an_imported_api(imported: Imported) -> None:
     printed = imported.run("ask", "List all factions")
 
     assert "→ get_factions(" in printed
-    assert any(line.startswith("GET /v2/factions") for line in api.asked)
+    assert any(line.startswith("GET /v2/factions") for line in api.requests)
     assert "[demo model] get_factions" in printed
 
 
 def test_no_request_was_against_a_description_and_no_secret_came_back(imported: Imported) -> None:
-    told = imported.run("call", "get_my_agent")
+    shown = imported.run("call", "get_my_agent")
 
     assert [api.refused for api in imported.apis.values()] == [[], [], []]
-    assert SECRET not in told + imported.platform.text()
+    assert SECRET not in shown + imported.platform.text()

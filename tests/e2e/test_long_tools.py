@@ -50,8 +50,8 @@ def test_the_answer_comes_after_everything_was_started_anew(tmp_path: Path) -> N
         "BECKON_SHIM_KEYS": secrets.token_hex(32),
     }
     with running(tmp_path, settings) as platform:
-        asked = {"input": "Write the report of year 2026", "background": True, "include": ["mcp_call"]}
-        begun = httpx.post(f"{platform.url}/v1/responses", json=asked, timeout=PATIENCE).json()
+        request = {"input": "Write the report of year 2026", "background": True, "include": ["mcp_call"]}
+        begun = httpx.post(f"{platform.url}/v1/responses", json=request, timeout=PATIENCE).json()
         wait_until(lambda: list((tmp_path / "queue").glob("*.json")))
         inherited = Path(f"/proc/{platform.tool_pid('reports:yearly_report')}/environ").read_bytes()
         assert settings["BECKON_SHIM_KEYS"].encode() not in inherited

@@ -140,7 +140,7 @@ def test_a_slow_tool_times_out_by_its_own_setting(platform: LocalPlatform, model
     assert error_of(answer)["reason"] == "timeout"
 
 
-def test_a_tool_that_refuses_is_told_as_it_says(platform: LocalPlatform, model: ModelThread) -> None:
+def test_a_tool_that_refuses_is_reported_as_it_says(platform: LocalPlatform, model: ModelThread) -> None:
     model.play(asks_for(("test_fail", {"kind": "refuse"})), says("ok"))
 
     assert error_of(ask(platform)) == {"reason": "tool_failed", "message": "this tool was asked to refuse"}

@@ -87,25 +87,25 @@ def test_a_model_calls_the_tool_of_a_command(workbench: Workbench, folder: Path)
     assert "numbers_add" in answer["choices"][0]["message"]["content"]
 
 
-async def test_who_waits_hears_what_the_server_says_of_its_progress(
+async def test_who_waits_gets_what_the_server_says_of_its_progress(
     start_platform: Start, folder: Path, tmp_path: Path
 ) -> None:
     command = ("--name", "numbers", "--select", "count", "--output", str(folder), "--", sys.executable)
     done = beckon("import", "mcp", *command, str(SERVER))
     assert done.returncode == 0, done.stderr
     platform = start_platform(folder, BECKON_TOOLS_PROGRESS_SECONDS="0")
-    told = []
+    shown = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
+        shown.append((progress, total, message))
         (tmp_path / f"{progress:.0f}").touch()
 
     async with Client(f"{platform.url}/mcp") as client:
-        arguments = {"to": 3, "heard": str(tmp_path)}
+        arguments = {"to": 3, "received": str(tmp_path)}
         result = await client.call_tool("numbers_count", arguments, progress_callback=note)
 
     assert not result.is_error
-    assert [one for one in told if " of " in str(one[2])] == [(n, 3, f"{n} of 3, ") for n in (1, 2, 3)]
+    assert [one for one in shown if " of " in str(one[2])] == [(n, 3, f"{n} of 3, ") for n in (1, 2, 3)]
 
 
 def test_a_call_waits_for_a_server_that_died_to_come_back(start_platform: Start, folder: Path) -> None:

@@ -38,11 +38,11 @@ def test_a_new_tool_answers_the_question_that_its_maker_prints(
     assert_shows(run(ask, tmp_path, environment({"BECKON_PORT": str(platform.port)})), lines, ask)
 
 
-def test_the_model_hears_what_the_tool_says_of_a_number_that_it_does_not_know(
+def test_the_model_gets_what_the_tool_says_of_a_number_that_it_does_not_know(
     platform: LocalPlatform,
 ) -> None:
     question = [{"role": "user", "content": "What is the order status of 9?"}]
-    asked = {"model": "beckon", "messages": question}
-    answer = httpx.post(f"{platform.url}/v1/chat/completions", json=asked, timeout=30).json()
+    request = {"model": "beckon", "messages": question}
+    answer = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=30).json()
 
     assert "there is no 9" in answer["choices"][0]["message"]["content"]

@@ -55,7 +55,7 @@ def test_the_description_names_every_operation(platform: LocalPlatform) -> None:
     assert len(set(names)) == len(names)
     # Made names hold the path and change with it: generated clients would change as well.
     assert not [name for name in names if "_" in name]
-    # Whoever is asked by a probe answers nothing but 200 and 503.
+    # Anyone who is asked by a probe answers nothing but 200 and 503.
     probes = {"/healthz", "/readyz", "/metrics"}
     assert not [
         path for path, said in operations if path not in probes and "default" not in said["responses"]

@@ -190,7 +190,7 @@ def test_chat_reads_its_lines_from_a_pipe(platform: LocalPlatform) -> None:
         (["call", "calculator", "expression=123456789012345678901234567890"], 0, ""),
     ],
 )
-def test_call_tells_success_and_failure_by_its_status(
+def test_call_shows_success_and_failure_by_its_status(
     platform: LocalPlatform, words: list[str], status: int, said: str
 ) -> None:
     ended = beckon(*words, platform=platform)

@@ -1,4 +1,4 @@
-"""What a tool reports while it works reaches whoever waits: an MCP client, a person at the terminal."""
+"""What a tool reports while it works reaches anyone who waits: an MCP client, a person at the terminal."""
 
 import os
 import pty
@@ -40,13 +40,13 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPlatform
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-async def test_an_mcp_client_hears_the_tool_s_own_numbers(
+async def test_an_mcp_client_gets_the_tool_s_own_numbers(
     platform: LocalPlatform, tmp_path: Path, mode: str
 ) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+    shown: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
+        shown.append((progress, total, message))
         (tmp_path / f"{progress:.0f}").touch()
 
     async with Client(f"{platform.url}/mcp", mode=mode) as client:
@@ -55,7 +55,7 @@ async def test_an_mcp_client_hears_the_tool_s_own_numbers(
         )
 
     assert "3 pages" in str(result.content)
-    assert [one for one in told if one[2] and one[2].startswith("page")] == [
+    assert [one for one in shown if one[2] and one[2].startswith("page")] == [
         (1, 3, "page 1"),
         (2, 3, "page 2"),
         (3, 3, "page 3"),
@@ -71,12 +71,12 @@ def test_beckon_call_shows_it_on_the_terminal(platform: LocalPlatform, tmp_path:
 
 
 def test_beckon_ask_shows_it_on_the_terminal(platform: LocalPlatform) -> None:
-    (heard := platform.folder.parent / "heard").mkdir()
+    (received := platform.folder.parent / "heard").mkdir()
     with beckon_on_a_terminal(platform, "ask", "Write 2 pages") as terminal:
         terminal.read_until("→ pages_write(", 20)
         for page in (1, 2):
             terminal.read_until(f"pages_write: {page} of 2 · page {page}", 20)
-            (heard / str(page)).touch()
+            (received / str(page)).touch()
         terminal.read_until("← pages_write: 2 pages", 20)
 
 

@@ -106,7 +106,7 @@ async def test_an_idempotent_function_that_raises_is_tried_again_and_the_dead_le
     assert book.read_text() == "looked\n" * 6
 
 
-async def test_what_only_the_tool_can_refuse_is_told_with_what_to_change(platform: LocalPlatform) -> None:
+async def test_what_only_the_tool_can_refuse_is_reported_with_what_to_change(platform: LocalPlatform) -> None:
     answer = await called(platform, 3)
 
     assert answer["reason"] == "invalid_arguments"
@@ -127,7 +127,7 @@ def observing(url: str) -> str:
     return yaml.safe_dump(trigger)
 
 
-async def test_whoever_has_a_trigger_on_progress_sees_it_and_the_answer_is_the_result(
+async def test_who_has_a_trigger_on_progress_sees_it_and_the_answer_is_the_result(
     platform: LocalPlatform,
 ) -> None:
     async with subscriber() as observer:

@@ -71,7 +71,7 @@ class Seen:
     """The spans of one request with one tool call, by their names, and what the model's server was told."""
 
     spans: dict[str, list[Received]]
-    told_the_model: list[str]
+    shown_to_model: list[str]
 
     def __getitem__(self, name: str) -> list[Received]:
         return self.spans[name]
@@ -85,13 +85,13 @@ def seen(platform: LocalPlatform, model: ModelThread, received: Collector) -> Se
     headers = {"traceparent": f"00-{TRACE}-{CALLER}-01", "x-request-id": "request-1"}
     response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, headers=headers, timeout=30)
     assert response.status_code == 200, response.text
-    told = [headers["traceparent"] for headers in model.headers]
+    lines_by_service = [headers["traceparent"] for headers in model.headers]
     wait_until(lambda: {span.name for span in received.spans if span.trace == TRACE} >= SPANS)
     found: dict[str, list[Received]] = {}
     for span in received.spans:
         if span.trace == TRACE:
             found.setdefault(span.name, []).append(span)
-    return Seen(found, told)
+    return Seen(found, lines_by_service)
 
 
 def test_all_of_one_request_is_one_trace_and_nothing_is_missing(seen: Seen) -> None:
@@ -101,7 +101,7 @@ def test_all_of_one_request_is_one_trace_and_nothing_is_missing(seen: Seen) -> N
     }
 
 
-def test_each_span_stands_below_what_caused_it(seen: Seen) -> None:
+def test_each_span_is_below_what_caused_it(seen: Seen) -> None:
     (request,), (run,), (call,), (sent,), (processed,) = (
         seen[name]
         for name in (
@@ -151,7 +151,7 @@ def test_the_event_and_the_model_know_the_trace(seen: Seen, model: ModelThread) 
     (sent,), (processed,) = seen["send test.sleep"], seen["process test.sleep"]
     keys = ("cloudevents.event_id", "cloudevents.event_source", "cloudevents.event_type")
     assert [sent.attributes[key] for key in keys] == [processed.attributes[key] for key in keys]
-    assert seen.told_the_model == [f"00-{TRACE}-{span.id}-01" for span in seen["chat scripted"]]
+    assert seen.shown_to_model == [f"00-{TRACE}-{span.id}-01" for span in seen["chat scripted"]]
 
 
 def test_what_was_said_and_every_key_stay_out_of_the_spans(seen: Seen, received: Collector) -> None:
@@ -166,25 +166,25 @@ def lines(platform: LocalPlatform) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(("field", "value"), [("trace_id", TRACE), ("request_id", "request-1")])
-def test_the_log_of_every_process_tells_of_a_request_by_its_id_and_its_trace(
+def test_the_log_of_every_process_shows_of_a_request_by_its_id_and_its_trace(
     seen: Seen, platform: LocalPlatform, field: str, value: str
 ) -> None:
     (sent,) = seen["send test.sleep"]
     call = sent.attributes["cloudevents.event_id"]
 
-    def told() -> dict[str, list[dict[str, str]]]:
+    def lines_by_service() -> dict[str, list[dict[str, str]]]:
         found: dict[str, list[dict[str, str]]] = {}
         for line in lines(platform):
             if line.get(field) == value:
                 found.setdefault(line["service"], []).append(line)
         return found
 
-    wait_until(lambda: told().keys() == {"agent", "broker", "shim", "tool"})
-    for of_service in told().values():
+    wait_until(lambda: lines_by_service().keys() == {"agent", "broker", "shim", "tool"})
+    for of_service in lines_by_service().values():
         assert call in {line.get("event_id") for line in of_service}
-    calling = next(line for line in told()["agent"] if "answered" in line["message"])
+    calling = next(line for line in lines_by_service()["agent"] if "answered" in line["message"])
     assert (calling["agent"], calling["tool"]) == ("beckon", "test_sleep")
-    assert any(line.get("tool") == "test.sleep" for line in told()["tool"])
+    assert any(line.get("tool") == "test.sleep" for line in lines_by_service()["tool"])
 
 
 def test_what_was_said_and_every_key_stay_out_of_the_log(seen: Seen, platform: LocalPlatform) -> None:
@@ -246,7 +246,7 @@ def test_a_collector_that_is_not_there_keeps_nothing_from_working(
     assert platform.stop() == 0
 
 
-def test_a_collector_that_cannot_be_spoken_to_is_told_in_one_line() -> None:
+def test_a_collector_that_cannot_be_spoken_to_is_reported_in_one_line() -> None:
     environment = clean_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317", "BECKON_PORT": "0"})
     command = [sys.executable, "-m", "beckon_agent"]
 

@@ -12,7 +12,7 @@ from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.tools.bm25 import Index
 from beckon_cli.local.local_model import MODEL
 from bench.model.__main__ import count_right
-from bench.model.asking import Asked, Call, ask_agent, ask_directly, example_tools, offer, running_model
+from bench.model.asking import Call, Offer, ask_agent, ask_directly, example_tools, offer, running_model
 from bench.model.questions import QUESTIONS
 from tests.e2e.local_platform import port_range
 
@@ -30,10 +30,10 @@ def server() -> Iterator[str]:
 @pytest.mark.parametrize("limit", [1, 3])
 def test_its_calls_are_valid_and_right_as_often(server: str, limit: int) -> None:
     index = Index(TOOLS)
-    asked = [offer(question, TOOLS, index, limit) for question in SOME]
+    request = [offer(question, TOOLS, index, limit) for question in SOME]
 
-    ours = asyncio.run(_ask_all(server, asked))
-    alone = [ask_directly(server, one) for one in asked]
+    ours = asyncio.run(_ask_all(server, request))
+    alone = [ask_directly(server, one) for one in request]
 
     for call in filter(None, ours):
         jsonschema.validate(json.loads(call[1]), TOOLS[call[0]].parameters)
@@ -42,7 +42,7 @@ def test_its_calls_are_valid_and_right_as_often(server: str, limit: int) -> None
         assert agent >= model
 
 
-async def _ask_all(server: str, asked: list[Asked]) -> list[Call | None]:
+async def _ask_all(server: str, request: list[Offer]) -> list[Call | None]:
     async with ModelClient(f"{server}/v1", "", MODEL) as client:
         model = DialectModel(client, "auto")
-        return [await ask_agent(model, one) for one in asked]
+        return [await ask_agent(model, one) for one in request]

@@ -108,7 +108,7 @@ def test_a_reply_trigger_that_is_not_ready_says_why() -> None:
 @pytest.mark.parametrize(
     "url", [f"{SHIM}/other", "http://shim.beckon.svc/replies", "https://x:0x/replies", "http://[/replies"]
 )
-def test_replies_that_go_elsewhere_are_told_with_the_address(url: str) -> None:
+def test_replies_that_go_elsewhere_are_reported_with_the_address(url: str) -> None:
     astray = reply_trigger(spec={"subscriber": {"ref": SERVICE}}, status={**ready(), "subscriberUri": url})
 
     found = Judged(event_type(), broker(), trigger(), astray).condition("Answerable")

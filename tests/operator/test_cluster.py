@@ -11,13 +11,13 @@ class Watched(Cluster):
 
     def __init__(self) -> None:
         self.changes: list[tuple[Touched, frozenset[str]]] = []
-        super().__init__(DesiredState(), lambda _, touched, asked: self.changes.append((touched, asked)))
+        super().__init__(DesiredState(), lambda _, touched, request: self.changes.append((touched, request)))
 
     def names(self) -> list[str]:
         return sorted(found.name for found in self.objects_of(EVENT_TYPES))
 
 
-def test_each_kind_of_change_tells_what_it_touches() -> None:
+def test_each_kind_of_change_shows_what_it_touches() -> None:
     cluster = Watched()
     cluster.see_object(EVENT_TYPES, event_type())
     cluster.see_object(TRIGGERS, trigger(wants="a"))
@@ -158,7 +158,7 @@ def test_a_schema_that_knative_erases_is_remembered_for_its_generation() -> None
     "name",
     ["beckon.dev/parameters", "beckon.dev/schema-data", "kubectl.kubernetes.io/last-applied-configuration"],
 )
-def test_what_stands_in_a_place_that_lasts_needs_no_memory(name: str) -> None:
+def test_what_is_in_a_place_that_lasts_needs_no_memory(name: str) -> None:
     cluster = Watched()
     cluster.see_object(EVENT_TYPES, event_type(spec={"schemaData": PARAMETERS}, annotations={}))
     cluster.see_object(EVENT_TYPES, event_type(annotations={name: "{}"}))

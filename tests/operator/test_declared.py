@@ -138,7 +138,7 @@ def test_what_cannot_be_declared_says_which_field(document: dict[str, Any], reas
     assert words(judged.verdict().ready) == ("False", reason)
 
 
-def test_event_types_that_want_one_name_are_told_of_each_other() -> None:
+def test_event_types_that_want_one_name_are_reported_of_each_other() -> None:
     names = {"beckon.dev/tool-name": "weather", "beckon.dev/parameters": "{}"}
     judged = Judged(event_type("a", annotations=names), event_type("b", annotations=names), event_type("c"))
 

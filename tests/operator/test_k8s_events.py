@@ -29,13 +29,13 @@ def notes(judged: Judged, *then: Document) -> list[tuple[str, str]]:
     return [(note.type, note.reason) for note in found]
 
 
-def test_a_new_tool_is_told_of_with_what_is_worth_knowing() -> None:
+def test_a_new_tool_learns_of_with_what_is_worth_knowing() -> None:
     assert notes(Judged(*AROUND, event_type())) == [("Normal", "Ready"), ("Normal", "Declared")]
     assert notes(Judged(broker(), event_type())) == [("Warning", "NoTrigger"), ("Normal", "Declared")]
     assert notes(Judged(event_type(spec={"type": ""}))) == [("Warning", "InvalidEventType")]
 
 
-def test_a_change_of_ready_is_told_and_nothing_else() -> None:
+def test_a_change_of_ready_is_reported_and_nothing_else() -> None:
     gone = trigger(status=ready("False", "Gone"), generation=2)
 
     assert notes(Judged(*AROUND, event_type()), gone) == [("Warning", "TriggerNotReady")]

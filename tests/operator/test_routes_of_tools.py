@@ -54,7 +54,7 @@ def test_the_address_is_the_one_that_knative_has_resolved() -> None:
     assert found.address == "https://weather.team.example:8443"
 
 
-def test_of_a_plain_uri_nothing_is_told_but_its_host() -> None:
+def test_of_a_plain_uri_nothing_is_reported_but_its_host() -> None:
     uri = "https://me:word@hooks.example/services/T0/SECRET?token=SECRET"
 
     (found,) = ways(broker(), trigger(spec={"subscriber": {"uri": uri}}))
@@ -81,11 +81,11 @@ def test_how_a_trigger_delivers_is_its_own_word_or_its_brokers(
     assert (found.retries, found.dead_letters) == (retries, dead_letters)
 
 
-def test_a_trigger_that_is_not_ready_is_told_too_where_no_other_is() -> None:
+def test_a_trigger_that_is_not_ready_is_reported_too_where_no_other_is() -> None:
     assert [one.trigger for one in ways(broker(), trigger(status=ready("False", "Gone")))] == ["weather"]
 
 
-def test_without_a_broker_nobody_knows_how_is_delivered() -> None:
+def test_without_a_broker_no_one_knows_how_is_delivered() -> None:
     (found,) = ways(trigger())
 
     assert (found.retries, found.dead_letters) == (None, None)

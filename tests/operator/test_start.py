@@ -33,7 +33,7 @@ def start(**environment: str) -> subprocess.CompletedProcess[str]:
         ("BECKON_LOG_LEVEL", "loud", "Input should be"),
     ],
 )
-def test_a_wrong_setting_is_told_by_its_name_in_one_line(name: str, value: str, says: str) -> None:
+def test_a_wrong_setting_is_reported_by_its_name_in_one_line(name: str, value: str, says: str) -> None:
     ended = start(**{name: value})
 
     assert ended.returncode == 2

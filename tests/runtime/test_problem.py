@@ -32,10 +32,10 @@ def test_a_problem_for_a_dead_letter_is_always_json_within_the_limit(detail: str
     detail = detail.encode(errors="ignore").decode()
     body = for_dead_letter(Problem(400, slug, "Invalid arguments", detail, {"hint": detail})).body()
     assert len(body) <= DEAD_LETTER_LIMIT
-    told = json.loads(body)
-    assert told["status"] == 400
-    assert told["detail"] == detail or (
-        told["detail"].endswith("…") and detail.startswith(told["detail"][:-1])
+    shown = json.loads(body)
+    assert shown["status"] == 400
+    assert shown["detail"] == detail or (
+        shown["detail"].endswith("…") and detail.startswith(shown["detail"][:-1])
     )
 
 

@@ -1,4 +1,4 @@
-"""The words of errors leave no process with its spans, whoever put them there."""
+"""The words of errors leave no process with its spans, anyone who put them there."""
 
 from contextlib import suppress
 

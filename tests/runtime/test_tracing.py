@@ -101,7 +101,7 @@ def test_below_what_is_not_kept_no_span_is_made_where_the_sampler_follows_parent
         ),
     ],
 )
-def test_a_collector_that_cannot_be_spoken_to_is_told_by_its_variable(
+def test_a_collector_that_cannot_be_spoken_to_is_reported_by_its_variable(
     environment: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(ValueError, match=problem):

@@ -215,7 +215,7 @@ async def test_the_agent_signs_its_calls(closed: Shim) -> None:
     assert await sent(closed, ReplyKeys(KEY)) == CallOutcome({"city": "Köln"})
 
 
-async def test_an_agent_without_the_keys_is_told_how_to_get_them(closed: Shim, broker: Server) -> None:
+async def test_an_agent_without_the_keys_is_reported_how_to_get_them(closed: Shim, broker: Server) -> None:
     outcome = await sent(closed, ReplyKeys())
 
     assert outcome.failed

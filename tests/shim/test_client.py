@@ -230,7 +230,7 @@ async def test_where_connections_are_refused_no_post_was_sent(client: Client) ->
     assert "cannot connect" in acks[0].error
 
 
-async def test_closing_ends_posts_under_way() -> None:
+async def test_closing_ends_posts_running() -> None:
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 

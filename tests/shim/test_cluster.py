@@ -58,9 +58,9 @@ async def echo(broker: Server) -> Server:
 
 
 async def test_a_call_goes_to_the_address_in_the_brokers_status(echo: Server) -> None:
-    told = broker("orders", url=f"{echo.url}/in/any/way?x=1")
+    shown = broker("orders", url=f"{echo.url}/in/any/way?x=1")
     async with (
-        brokers_at(told, broker("x", "other", url="http://127.0.0.1:9")) as api,
+        brokers_at(shown, broker("x", "other", url="http://127.0.0.1:9")) as api,
         shim_in(api) as shim,
     ):
         await until_ready(shim)
@@ -75,9 +75,9 @@ async def test_a_call_goes_to_the_address_in_the_brokers_status(echo: Server) ->
 
 
 async def test_the_first_of_several_addresses_counts(echo: Server) -> None:
-    told = broker("orders", url="http://127.0.0.1:9/old")
-    told["status"]["addresses"] = [{"url": echo.url + "/first"}, {"url": "http://127.0.0.1:9"}]
-    async with brokers_at(told) as api, shim_in(api) as shim:
+    shown = broker("orders", url="http://127.0.0.1:9/old")
+    shown["status"]["addresses"] = [{"url": echo.url + "/first"}, {"url": "http://127.0.0.1:9"}]
+    async with brokers_at(shown) as api, shim_in(api) as shim:
         await until_ready(shim)
         await shim.call("/shop/orders", prefer="wait=0.1")
         assert echo.posts[0].path == "/first"
@@ -123,10 +123,10 @@ async def test_an_unknown_broker_is_a_404_that_says_so() -> None:
 async def test_a_broker_without_a_usable_address_is_a_503_with_its_condition(
     status: dict[str, Any], words: str
 ) -> None:
-    told = {**broker("orders"), "status": status}
+    shown = {**broker("orders"), "status": status}
     if not status:
-        del told["status"]
-    async with brokers_at(told) as api, shim_in(api) as shim:
+        del shown["status"]
+    async with brokers_at(shown) as api, shim_in(api) as shim:
         await until_ready(shim)
         code, slug, detail = await problem(shim, "/shop/orders")
         assert (code, slug) == (503, "broker-not-ready")

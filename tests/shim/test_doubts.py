@@ -19,7 +19,7 @@ async def graceful(broker: Server) -> AsyncIterator[Shim]:
         yield shim
 
 
-async def test_a_call_of_a_type_that_nobody_has_answered_gives_up_after_the_grace(
+async def test_a_call_of_a_type_that_no_one_has_answered_gives_up_after_the_grace(
     shim: Shim, broker: Server
 ) -> None:
     call = await waiting_call(shim, broker)

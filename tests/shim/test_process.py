@@ -173,7 +173,7 @@ def test_a_bad_setting_is_one_clear_line_without_secrets(
     assert "0123456789abcdef" not in line
 
 
-def test_what_kubernetes_tells_of_a_service_of_the_same_name_is_no_port(
+def test_what_kubernetes_shows_of_a_service_of_the_same_name_is_no_port(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BECKON_PORT", "tcp://10.96.0.7:80")

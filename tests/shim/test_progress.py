@@ -23,9 +23,9 @@ class Caller:
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.answer = answer
 
-    async def heard(self) -> list[Told]:
+    async def received(self) -> list[Told]:
         """Return all that is still to come."""
-        return [told async for told in self]
+        return [shown async for shown in self]
 
     async def __aiter__(self) -> AsyncIterator[Told]:
         while (line := await self.answer.content.readline()) != b"":
@@ -86,7 +86,7 @@ async def test_the_first_report_makes_the_answer_a_stream_that_ends_with_the_rep
         )
         assert await report(shim, token, 2) == 202
         await shim.reply(token, b'{"degrees":21}')
-        (_, second), (last, reply) = await caller.heard()
+        (_, second), (last, reply) = await caller.received()
 
     assert second["data"] == {"progress": 2, "total": 3}
     assert (last, reply["type"], reply["data"]) == ("reply", "weather.reply", {"degrees": 21})
@@ -100,7 +100,7 @@ async def test_a_connection_is_kept_behind_a_stream(shim: Shim, broker: Server) 
             token = broker.posts[number].token
             await report(shim, token, 1)
             await shim.reply(token)
-            assert len(await (await call).heard()) == 2
+            assert len(await (await call).received()) == 2
     assert len(shim.service._servers[0].connections) == 1
 
 
@@ -112,7 +112,7 @@ async def test_without_a_report_the_answer_is_the_usual_one(shim: Shim, broker: 
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json, text/*", ""])
-async def test_who_does_not_name_event_streams_hears_of_no_report(
+async def test_who_does_not_name_event_streams_gets_no_report(
     shim: Shim, broker: Server, accept: str
 ) -> None:
     async with calling(shim, broker, {**CALL, "accept": accept}) as call:
@@ -129,7 +129,7 @@ async def test_the_data_of_a_reply_stays_byte_for_byte(shim: Shim, broker: Serve
         token = broker.posts[0].token
         await report(shim, token, 1)
         await shim.reply(token, data)
-        _, (last, reply) = await (await call).heard()
+        _, (last, reply) = await (await call).received()
 
     assert last == "reply"
     assert (from_structured(json.dumps(reply).encode()).data or b"") == data
@@ -139,7 +139,7 @@ async def test_a_failure_ends_the_stream_with_its_problem(shim: Shim, broker: Se
     async with calling(shim, broker) as call:
         await report(shim, broker.posts[0].token, 1)
         await shim.dead_letter(broker.posts[0], ce_knativeerrorcode="422")
-        _, (name, problem) = await (await call).heard()
+        _, (name, problem) = await (await call).received()
 
     assert (name, problem["status"], problem["code"]) == ("problem", 502, 422)
     assert await shim.metric('beckon_shim_calls_total{outcome="undeliverable"}') == 1
@@ -150,26 +150,28 @@ async def test_that_a_call_is_taken_ends_the_stream_of_who_takes_that(shim: Shim
         token = broker.posts[0].token
         await report(shim, token, 1)
         await shim.reply(token, b"", ce_beckonstate="accepted")
-        _, (name, event) = await (await call).heard()
+        _, (name, event) = await (await call).received()
 
     assert (name, event["beckonstate"]) == ("accepted", "accepted")
 
 
-async def test_of_quick_reports_a_caller_hears_the_first_and_the_last(shim: Shim, broker: Server) -> None:
+async def test_of_quick_reports_a_caller_gets_the_first_and_the_last(shim: Shim, broker: Server) -> None:
     async with calling(shim, broker) as call:
         token = broker.posts[0].token
         await asyncio.gather(*(report(shim, token, 1) for _ in range(50)))
         await report(shim, token, 3)
         await shim.reply(token)
-        told = await (await call).heard()
+        shown = await (await call).received()
 
-    assert len(told) < 20
-    assert told[0][1]["data"] == {"progress": 1, "total": 3}
-    assert told[-2][1]["data"] == {"progress": 3, "total": 3}
-    assert told[-1][0] == "reply"
+    assert len(shown) < 20
+    assert shown[0][1]["data"] == {"progress": 1, "total": 3}
+    assert shown[-2][1]["data"] == {"progress": 3, "total": 3}
+    assert shown[-1][0] == "reply"
 
 
-async def test_a_report_with_a_foreign_token_is_taken_and_told_to_nobody(shim: Shim, broker: Server) -> None:
+async def test_a_report_with_a_foreign_token_is_taken_and_passed_to_no_one(
+    shim: Shim, broker: Server
+) -> None:
     async with calling(shim, broker) as call:
         token = broker.posts[0].token
         assert await report(shim, token[:-2] + "AA", 1) == 202
@@ -179,7 +181,7 @@ async def test_a_report_with_a_foreign_token_is_taken_and_told_to_nobody(shim: S
     assert await fate(shim, "foreign") == 2
 
 
-async def test_a_report_behind_the_answer_is_taken_and_told_to_nobody(shim: Shim, broker: Server) -> None:
+async def test_a_report_behind_the_answer_is_taken_and_passed_to_no_one(shim: Shim, broker: Server) -> None:
     async with calling(shim, broker) as call:
         await shim.reply(broker.posts[0].token)
         await call
@@ -203,7 +205,7 @@ async def test_a_report_of_a_call_that_was_taken_goes_to_the_sink_of_late_replie
         assert await fate(shim, "late") == 1
 
 
-async def test_a_sink_that_does_not_take_a_report_is_not_asked_again(broker: Server) -> None:
+async def test_a_sink_that_does_not_take_a_report_is_not_called_again(broker: Server) -> None:
     async def refuse(_: Posted) -> web.Response:
         return web.Response(status=503)
 
@@ -250,7 +252,7 @@ async def test_a_report_that_reaches_the_wrong_replica_is_passed_on(broker: Serv
             token = broker.posts[0].token
             assert await report(other, token, 1) == 202
             await waiting.reply(token)
-            assert [name for name, _ in await (await call).heard()] == ["progress", "reply"]
+            assert [name for name, _ in await (await call).received()] == ["progress", "reply"]
             assert await fate(other, "forwarded") == 1
 
 

@@ -74,7 +74,7 @@ async def test_a_reply_that_its_caller_never_stored_goes_to_the_sink(broker: Ser
         assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
 
 
-async def test_a_reply_that_nobody_stored_stays_with_the_broker(broker: Server) -> None:
+async def test_a_reply_that_no_one_stored_stays_with_the_broker(broker: Server) -> None:
     async with serving() as sink, shim_in_front_of(broker.url, late_reply_sink=sink.url) as shim:
 
         async def refuse(posted: Posted) -> web.Response:

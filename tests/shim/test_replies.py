@@ -18,7 +18,7 @@ async def test_a_second_reply_is_ignored_and_counted(shim: Shim, broker: Server)
     assert await shim.metric('beckon_shim_replies_total{fate="duplicate"}') == 1
 
 
-async def test_a_forged_token_wakes_nobody_and_is_acknowledged(shim: Shim, broker: Server) -> None:
+async def test_a_forged_token_wakes_no_one_and_is_acknowledged(shim: Shim, broker: Server) -> None:
     call = await waiting_call(shim, broker)
     token = broker.posts[0].token
     changed = token[:-1] + ("A" if token[-1] != "A" else "B")
@@ -30,7 +30,7 @@ async def test_a_forged_token_wakes_nobody_and_is_acknowledged(shim: Shim, broke
     assert (await call)[0] == 200
 
 
-async def test_a_token_of_another_key_wakes_nobody(broker: Server) -> None:
+async def test_a_token_of_another_key_wakes_no_one(broker: Server) -> None:
     async with shim_in_front_of(broker.url) as shim, shim_in_front_of(broker.url, keys="ff" * 16) as other:
         call = await waiting_call(shim, broker)
         foreign = await waiting_call(other, broker)
@@ -67,7 +67,7 @@ async def test_what_is_no_event_is_400_and_not_a_cloudevent(shim: Shim) -> None:
     assert (status, headers["content-type"]) == (400, "application/problem+json")
 
 
-async def test_a_reply_over_the_limit_is_told_to_the_caller(broker: Server) -> None:
+async def test_a_reply_over_the_limit_is_shown_to_the_caller(broker: Server) -> None:
     async with shim_in_front_of(broker.url, max_event_bytes=65_536) as shim:
         call = await waiting_call(shim, broker)
         assert await shim.reply(broker.posts[0].token, b"x" * 70_000) == 413
@@ -137,7 +137,7 @@ async def test_a_dead_lettered_reply_is_still_a_reply(shim: Shim, broker: Server
     assert await call == (200, b"3")
 
 
-async def test_a_dead_letter_nobody_waits_for_is_counted(shim: Shim, broker: Server) -> None:
+async def test_a_dead_letter_no_one_waits_for_is_counted(shim: Shim, broker: Server) -> None:
     await shim.call(prefer="wait=0.01")
     assert await shim.dead_letter(broker.posts[0]) == 202
     assert (
@@ -218,7 +218,7 @@ async def test_a_caller_that_does_not_take_that_waits_for_the_answer(shim: Shim,
     assert await call == (200, b"7")
 
 
-async def test_that_a_call_is_taken_is_told_to_the_sink_where_its_caller_is_gone(broker: Server) -> None:
+async def test_that_a_call_is_taken_is_shown_to_the_sink_where_its_caller_is_gone(broker: Server) -> None:
     async with serving() as sink, shim_in_front_of(broker.url, late_reply_sink=sink.url) as shim:
         await shim.call(prefer="respond-async, wait=0.01")
         token = broker.posts[0].token

@@ -147,7 +147,7 @@ async def test_a_late_reply_with_a_copied_correlation_has_the_mark_that_the_sink
         assert posted.headers["ce-causationid"] == "call-1"
 
 
-async def test_a_reply_too_large_is_told_to_the_caller_however_it_names_the_call(broker: Server) -> None:
+async def test_a_reply_too_large_is_shown_to_the_caller_however_it_names_the_call(broker: Server) -> None:
     async with shim_in_front_of(broker.url, max_event_bytes=65_536) as shim:
         call = await start_call(shim, broker)
         assert await deliver(shim, b"x" * 70_000, correlationid=broker.posts[0].token) == 413

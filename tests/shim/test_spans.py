@@ -20,10 +20,10 @@ class Answering:
     def __init__(self, status: int, outcome: str, pieces: int = 0) -> None:
         self._answer = Answer(status, [], b"", outcome)
         self._pieces = pieces
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
-        self.asked.append(request)
+        self.requests.append(request)
         for _ in range(self._pieces):
             respond(Piece([], b"more"))
         respond(Piece([], b"last", self._answer) if self._pieces else self._answer)
@@ -61,10 +61,10 @@ def test_a_call_is_a_span_of_its_route_and_what_is_sent_on_joins_it(spans: Spans
         "beckon.request_id": "r-1",
         "beckon.shim.outcome": "replied",
     }
-    sent = [value for name, value in inner.asked[0].headers if name == b"traceparent"]
+    sent = [value for name, value in inner.requests[0].headers if name == b"traceparent"]
     assert span.context is not None
     assert sent == [f"00-{TRACE}-{span.context.span_id:016x}-01".encode()]
-    assert [header for header in inner.asked[0].headers if header[0].startswith(b"ce-")] == EVENT
+    assert [header for header in inner.requests[0].headers if header[0].startswith(b"ce-")] == EVENT
 
 
 def test_a_call_that_fails_says_how(spans: Spans) -> None:

@@ -98,7 +98,7 @@ def api_unrefused(api: ApiServer) -> ApiServer:
     return api
 
 
-async def test_a_broker_that_refuses_a_fresh_token_is_told_as_it_is(broker_server: Server) -> None:
+async def test_a_broker_that_refuses_a_fresh_token_is_reported_as_it_is(broker_server: Server) -> None:
     async with brokers_at(broker("orders", url=broker_server.url, audience=AUDIENCE)) as api:
         async with shim_with(api) as shim:
             demand(broker_server, shim, "another")

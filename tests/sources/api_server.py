@@ -65,7 +65,7 @@ class ApiServer:
 
     objects: dict[Key, Document] = field(default_factory=dict)
     secrets: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     statuses: list[tuple[str, Document]] = field(default_factory=list)
     refuse: Refuse = lambda _: None
     issued: list[tuple[str, str]] = field(default_factory=list)
@@ -93,7 +93,7 @@ class ApiServer:
     @property
     def lists(self) -> list[str]:
         """The paths of the lists that were asked for."""
-        return [path for method, path in self.asked if method == "LIST"]
+        return [path for method, path in self.requests if method == "LIST"]
 
     async def put(self, plural: str, document: Document) -> None:
         """Create or change an object; the generation rises with the spec."""
@@ -109,14 +109,14 @@ class ApiServer:
         uid = before["metadata"]["uid"] if before else f"uid-{self.version}"
         made["metadata"] |= {"resourceVersion": str(self.version), "generation": generation, "uid": uid}
         self.objects[key] = made
-        await self._tell("MODIFIED" if before else "ADDED", plural, made)
+        await self._send_event("MODIFIED" if before else "ADDED", plural, made)
 
     async def delete(self, plural: str, name: str, namespace: str = "default") -> None:
         """Delete an object."""
         gone = copy.deepcopy(self.objects.pop((plural, namespace, name)))
         self.version += 1
         gone["metadata"]["resourceVersion"] = str(self.version)
-        await self._tell("DELETED", plural, gone)
+        await self._send_event("DELETED", plural, gone)
 
     def forget_history(self) -> None:
         """Answer 410 to everybody who asks for what happened until now."""
@@ -134,9 +134,9 @@ class ApiServer:
         """Send the present version to every watch, without an object."""
         self.version += 1
         for plural in {plural for plural, _, _ in self.objects}:
-            await self._tell("BOOKMARK", plural, {"metadata": {"resourceVersion": str(self.version)}})
+            await self._send_event("BOOKMARK", plural, {"metadata": {"resourceVersion": str(self.version)}})
 
-    async def _tell(self, kind: str, plural: str, document: Document) -> None:
+    async def _send_event(self, kind: str, plural: str, document: Document) -> None:
         async with self._news:
             self.events.append((self.version, kind, plural, document))
             self._news.notify_all()
@@ -166,7 +166,7 @@ class ApiServer:
         plural, namespace = request.match_info["plural"], request.match_info.get("namespace")
         if request.query.get("watch"):
             return await self._watch(request, plural, namespace)
-        self.asked.append(("LIST", request.path))
+        self.requests.append(("LIST", request.path))
         if refused := self.refuse(request):
             return _error(*refused)
         begin, limit = int(request.query.get("continue") or 0), int(request.query["limit"])
@@ -180,7 +180,7 @@ class ApiServer:
         return web.json_response({"metadata": metadata, "items": found[begin : begin + limit]})
 
     async def _watch(self, request: web.Request, plural: str, namespace: str | None) -> web.StreamResponse:
-        self.asked.append(("WATCH", request.path))
+        self.requests.append(("WATCH", request.path))
         if refused := self.refuse(request):
             return _error(*refused)
         response = web.StreamResponse()
@@ -212,7 +212,7 @@ class ApiServer:
 
     async def secret(self, request: web.Request) -> web.Response:
         """Serve a Secret."""
-        self.asked.append(("GET", request.path))
+        self.requests.append(("GET", request.path))
         if refused := self.refuse(request):
             return _error(*refused)
         found = self.secrets.get((request.match_info["namespace"], request.match_info["name"]))
@@ -236,7 +236,7 @@ class ApiServer:
     async def patch_status(self, request: web.Request) -> web.Response:
         """Merge a status, as a merge patch does."""
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        self.asked.append(("PATCH", request.path))
+        self.requests.append(("PATCH", request.path))
         assert request.headers["content-type"] == "application/merge-patch+json"
         assert request.headers["authorization"] == "Bearer a-token"
         if refused := self.refuse(request):
@@ -252,7 +252,7 @@ class ApiServer:
     async def create_object(self, request: web.Request) -> web.Response:
         """Create an object of any kind."""
         plural, namespace = request.match_info["plural"], request.match_info["namespace"]
-        self.asked.append(("POST", request.path))
+        self.requests.append(("POST", request.path))
         if refused := self.refuse(request):
             return _error(*refused)
         document = await request.json()
@@ -265,7 +265,7 @@ class ApiServer:
     async def patch_object(self, request: web.Request) -> web.Response:
         """Replace an object, or merge a patch into it or its status, against the version that it names."""
         key = request.match_info["plural"], request.match_info["namespace"], request.match_info["name"]
-        self.asked.append((request.method, request.path))
+        self.requests.append((request.method, request.path))
         if refused := self.refuse(request):
             return _error(*refused)
         found, patch = self.objects.get(key), await request.json()
@@ -281,7 +281,7 @@ class ApiServer:
     async def delete_object(self, request: web.Request) -> web.Response:
         """Delete an object in the version that the request names."""
         plural, namespace, name = (request.match_info[part] for part in ("plural", "namespace", "name"))
-        self.asked.append(("DELETE", request.path))
+        self.requests.append(("DELETE", request.path))
         if refused := self.refuse(request):
             return _error(*refused)
         found = self.objects.get((plural, namespace, name))

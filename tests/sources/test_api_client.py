@@ -26,11 +26,11 @@ class Recorder:
     """What was asked, and what is answered."""
 
     answer: Answer
-    asked: list[web.Request] = field(default_factory=list)
+    requests: list[web.Request] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
 
     async def take(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         self.bodies.append(await request.read())
         return await self.answer(request)
 
@@ -89,7 +89,7 @@ async def test_each_write_has_the_method_and_the_type_that_the_api_server_takes(
         await client.patch(TOOL, {"webhooks": []}, STRATEGIC_MERGE_PATCH)
         await client.delete(TOOL, "uid-1", "12")
 
-    sent = [(one.method, one.path, one.headers["content-type"]) for one in server.asked]
+    sent = [(one.method, one.path, one.headers["content-type"]) for one in server.requests]
     tool = "/apis/beckon.dev/v1alpha1/namespaces/shop/tools/a.tool"
     assert sent == [
         ("POST", "/api/v1/namespaces/shop/secrets", "application/json"),
@@ -99,8 +99,8 @@ async def test_each_write_has_the_method_and_the_type_that_the_api_server_takes(
         ("DELETE", tool, "application/json"),
     ]
     assert json.loads(server.bodies[-1])["preconditions"] == {"uid": "uid-1", "resourceVersion": "12"}
-    assert {one.headers["user-agent"] for one in server.asked} == {"beckon-test"}
-    assert {one.headers["authorization"] for one in server.asked} == {"Bearer a-token"}
+    assert {one.headers["user-agent"] for one in server.requests} == {"beckon-test"}
+    assert {one.headers["authorization"] for one in server.requests} == {"Bearer a-token"}
 
 
 async def test_a_number_of_more_than_64_bits_is_written_as_it_is() -> None:
@@ -122,17 +122,17 @@ async def test_a_list_is_read_page_by_page_and_its_token_arrives_as_it_was() -> 
         second = await client.list_page(TOOLS, first.rest, limit=500, metadata_only=True)
 
     assert (first.rest, second.rest, second.version) == (token, "", "9")
-    assert dict(server.asked[0].query) == {"limit": "250"}
-    assert dict(server.asked[1].query) == {"limit": "500", "continue": token}
-    assert server.asked[0].headers["accept"] == "application/json"
-    assert "as=PartialObjectMetadataList" in server.asked[1].headers["accept"]
+    assert dict(server.requests[0].query) == {"limit": "250"}
+    assert dict(server.requests[1].query) == {"limit": "500", "continue": token}
+    assert server.requests[0].headers["accept"] == "application/json"
+    assert "as=PartialObjectMetadataList" in server.requests[1].headers["accept"]
 
 
 async def test_an_api_server_behind_a_path_is_reached() -> None:
     async with recorder(ok, "/k8s/clusters/c-1") as (server, client):
         await client.get(object_path("v1", "namespaces", name="shop"))
 
-    assert server.asked[0].path == "/k8s/clusters/c-1/api/v1/namespaces/shop"
+    assert server.requests[0].path == "/k8s/clusters/c-1/api/v1/namespaces/shop"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_an_api_server_behind_a_path_is_reached() -> None:
     ],
     ids=["forbidden", "conflict", "busy", "proxy", "empty", "long"],
 )
-async def test_an_error_is_told_in_the_servers_words(
+async def test_an_error_is_reported_in_the_servers_words(
     status: int, body: bytes, said: str, *, temporary: bool
 ) -> None:
     async with recorder(with_body(body, status)) as (_, client):
@@ -177,7 +177,7 @@ async def test_a_redirect_is_not_followed_with_the_token() -> None:
         with pytest.raises(Refused, match=r"\(302\)"):
             await client.get(TOOL)
 
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_what_is_no_object_of_json_is_no_answer() -> None:
@@ -202,7 +202,7 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
 
 async def test_an_answer_that_breaks_off_is_none() -> None:
     async def cut(response: web.StreamResponse) -> None:
-        transport = server.asked[-1].transport
+        transport = server.requests[-1].transport
         assert transport is not None
         transport.abort()
 
@@ -211,7 +211,7 @@ async def test_an_answer_that_breaks_off_is_none() -> None:
             await client.get(TOOL)
 
 
-async def test_a_port_that_nobody_listens_at_is_unreachable() -> None:
+async def test_a_port_that_no_one_listens_at_is_unreachable() -> None:
     async with ApiClient(FixedCredentials(ApiAccess("http://127.0.0.1:1")), "beckon-test") as client:
         with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
             await client.get(TOOL)
@@ -229,7 +229,7 @@ async def test_a_watch_asks_for_bookmarks_after_a_version_and_for_a_time() -> No
     async with recorder(with_lines()) as (server, client):
         assert await watch_all(client) == []
 
-    query = dict(server.asked[0].query)
+    query = dict(server.requests[0].query)
     assert query == {
         "watch": "true",
         "resourceVersion": "5",
@@ -246,7 +246,7 @@ async def test_the_lines_of_a_watch_may_be_long_and_arrive_in_any_parts() -> Non
         assert await watch_all(client) == [("ADDED", "6"), ("MODIFIED", "7"), ("BOOKMARK", "8")]
 
 
-async def test_a_version_that_is_too_old_is_told_before_or_inside_a_watch() -> None:
+async def test_a_version_that_is_too_old_is_reported_before_or_inside_a_watch() -> None:
     status = {"kind": "Status", "code": 410, "message": "too old resource version"}
     for answer in (with_lines(event("ERROR", **status)), with_body(json.dumps(status).encode(), 410)):
         async with recorder(answer) as (_, client):
@@ -267,7 +267,7 @@ async def test_a_silent_watch_ends_without_an_error(monkeypatch: pytest.MonkeyPa
 
 async def test_a_watch_that_breaks_off_is_unreachable() -> None:
     async def cut(_: web.StreamResponse) -> None:
-        transport = server.asked[-1].transport
+        transport = server.requests[-1].transport
         assert transport is not None
         transport.abort()
 

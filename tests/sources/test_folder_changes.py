@@ -31,7 +31,7 @@ async def following(*folders: Path) -> AsyncIterator[asyncio.Event]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def told(came: asyncio.Event) -> None:
+async def wait_for_change(came: asyncio.Event) -> None:
     came.clear()
     await asyncio.wait_for(came.wait(), PATIENCE)
 
@@ -64,7 +64,7 @@ async def test_each_kind_of_change_is_notified(tmp_path: Path, monkeypatch: pyte
         await until_it_watches(came, tmp_path)
         for change in kinds:
             change()
-            await told(came)
+            await wait_for_change(came)
 
 
 async def test_without_a_change_a_look_is_taken_now_and_then(
@@ -72,8 +72,8 @@ async def test_without_a_change_a_look_is_taken_now_and_then(
 ) -> None:
     monkeypatch.setattr(folder_changes, "_RESYNC_MS", 60)
     async with following(tmp_path) as came:
-        await told(came)
-        await told(came)
+        await wait_for_change(came)
+        await wait_for_change(came)
 
 
 async def test_a_folder_that_is_not_there_is_looked_for(
@@ -81,8 +81,8 @@ async def test_a_folder_that_is_not_there_is_looked_for(
 ) -> None:
     monkeypatch.setattr(folder_changes, "_RESYNC_MS", 60)
     async with following(tmp_path / "later") as came:
-        await told(came)
-        await told(came)
+        await wait_for_change(came)
+        await wait_for_change(came)
 
     assert "looking every second instead" in caplog.text
 

@@ -13,7 +13,7 @@ from tests.patience import PATIENCE, until
 
 @dataclass
 class Numbers:
-    """Something to read: each reading stands at the gate, and then returns what was there before it."""
+    """Something to read: each reading is at the gate, and then returns what was there before it."""
 
     there: int = 0
     begun: int = 0

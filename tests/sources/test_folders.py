@@ -91,7 +91,7 @@ def test_a_broken_document_drops_none_and_stops_no_other(tmp_path: Path) -> None
     assert notes(folders.resources) == {"a": "old", "b": "new", "c": ""}
 
 
-def test_a_file_that_was_broken_from_the_beginning_is_told_of(tmp_path: Path) -> None:
+def test_a_file_that_was_broken_from_the_beginning_is_reported_of(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(BROKEN)
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\xff")
     write(tmp_path / "c.yaml", an_object("c"))
@@ -162,7 +162,7 @@ def test_a_folder_with_the_name_of_a_manifest_is_no_manifest(tmp_path: Path) -> 
     assert folders.unreadable == ()
 
 
-def test_a_file_over_the_limit_is_told_of_and_not_read(tmp_path: Path) -> None:
+def test_a_file_over_the_limit_learns_of_and_not_read(tmp_path: Path) -> None:
     with (tmp_path / "big.yaml").open("wb") as big:
         big.truncate(MAX_TEXT + 1)
 

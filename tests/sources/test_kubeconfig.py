@@ -245,7 +245,7 @@ async def test_a_kubeconfig_that_cannot_be_used_is_refused_at_once(
         assert said in str(caught.value)
 
 
-async def test_a_certificate_that_is_missing_is_told_at_the_start(tmp_path: Path) -> None:
+async def test_a_certificate_that_is_missing_is_reported_at_the_start(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, "https://127.0.0.1:1", {}, **{"certificate-authority": "missing.crt"})
 
     with pytest.raises(NotConfigured, match=r"missing\.crt"):

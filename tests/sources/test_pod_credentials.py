@@ -72,7 +72,7 @@ async def test_a_token_is_read_again_once_a_minute(tmp_path: Path, monkeypatch: 
     assert server.refused == 0
 
 
-async def test_a_refused_token_is_sent_once_and_the_refusal_is_told(tmp_path: Path) -> None:
+async def test_a_refused_token_is_sent_once_and_the_refusal_is_reported(tmp_path: Path) -> None:
     async with secure_server("Bearer other") as server, Pod(tmp_path, server, "first").client() as client:
         with pytest.raises(Refused, match=r"Unauthorized \(401\)"):
             await client.get(PATH)

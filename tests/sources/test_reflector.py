@@ -25,17 +25,17 @@ class Seen:
     """A sink that keeps what it is told; it stumbles over an object called `stumble`."""
 
     objects: dict[tuple[str, str], str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
 
     def put(self, document: Document) -> None:
         metadata = document["metadata"]
-        self.told.append(f"put {metadata['name']}")
+        self.shown.append(f"put {metadata['name']}")
         if metadata["name"] == "stumble":
             raise RuntimeError("a mistake of ours")
         self.objects[metadata["namespace"], metadata["name"]] = document["spec"]["description"]
 
     def drop(self, namespace: str, name: str) -> None:
-        self.told.append(f"drop {name}")
+        self.shown.append(f"drop {name}")
         del self.objects[namespace, name]
 
     @property
@@ -102,7 +102,7 @@ async def test_a_collection_is_listed_in_pages_and_then_watched(mirror: StartMir
             await mirrored.shows("late", *(f"t{number}" for number in range(600) if number != 7))
 
     assert len(server.lists) == 3, "600 objects in pages of 250"
-    assert len(mirrored.seen.told) == 602
+    assert len(mirrored.seen.shown) == 602
     assert set(server.lists) == {"/apis/beckon.dev/v1alpha1/namespaces/default/tools"}
 
 
@@ -126,7 +126,7 @@ async def test_a_watch_that_is_cut_goes_on_where_it_was(mirror: StartMirror) -> 
             await mirrored.shows("a", "b")
 
     assert len(server.lists) == 1
-    assert mirrored.seen.told == ["put a", "put b"]
+    assert mirrored.seen.shown == ["put a", "put b"]
 
 
 async def test_an_expired_version_is_listed_anew_and_missed_deletions_are_found(mirror: StartMirror) -> None:
@@ -143,7 +143,7 @@ async def test_an_expired_version_is_listed_anew_and_missed_deletions_are_found(
             await server.put("tools", tool("d"))
             await mirrored.shows("a", "c", "d")
 
-    assert mirrored.seen.told == ["put a", "put b", "put c", "put c", "drop b", "put d"]
+    assert mirrored.seen.shown == ["put a", "put b", "put c", "put c", "drop b", "put d"]
     assert mirrored.seen.objects["default", "c"] == "Changed."
 
 
@@ -190,7 +190,7 @@ async def _tried_again(mirrored: Mirror) -> bool:
     ],
     ids=["forbidden", "no-definitions", "trouble"],
 )
-async def test_a_refusal_is_told_once_with_the_servers_words_and_the_cure(
+async def test_a_refusal_is_reported_once_with_the_servers_words_and_the_cure(
     status: int, said: str, cure: str, mirror: StartMirror, caplog: pytest.LogCaptureFixture
 ) -> None:
     refusing = True
@@ -203,19 +203,19 @@ async def test_a_refusal_is_told_once_with_the_servers_words_and_the_cure(
         await server.put("tools", tool("a"))
         async with mirror(server) as mirrored:
 
-            async def asked_three_times() -> bool:
+            async def requested_three_times() -> bool:
                 return len(server.lists) >= 3
 
-            await eventually(asked_three_times)
+            await eventually(requested_three_times)
             assert not mirrored.contact.complete
             assert not mirrored.contact.connected
             refusing = False
             await mirrored.shows("a")
 
-    told = [record.message for record in caplog.records if "cannot follow" in record.message]
-    assert len(told) == 1
-    assert said in told[0]
-    assert cure in told[0]
+    shown = [record.message for record in caplog.records if "cannot follow" in record.message]
+    assert len(shown) == 1
+    assert said in shown[0]
+    assert cure in shown[0]
 
 
 async def test_a_list_that_expires_between_its_pages_begins_anew(mirror: StartMirror) -> None:
@@ -235,7 +235,7 @@ async def test_a_list_that_expires_between_its_pages_begins_anew(mirror: StartMi
             await mirrored.shows(*(f"t{number}" for number in range(300)))
 
     assert len(server.lists) == 4
-    assert len(mirrored.seen.told) == 300
+    assert len(mirrored.seen.shown) == 300
 
 
 async def test_a_version_that_the_server_does_not_reach_is_given_up(mirror: StartMirror) -> None:
@@ -280,10 +280,10 @@ async def test_a_watch_that_is_cut_goes_on_after_the_last_bookmark(mirror: Start
             begun, sent = server.version, time.monotonic()
             await server.bookmark()
 
-            async def has_heard() -> bool:
+            async def has_received() -> bool:
                 return time.monotonic() - mirrored.contact.age > sent
 
-            await eventually(has_heard)
+            await eventually(has_received)
             server.oldest = begun + 1
             await server.hang_up()
             await server.put("tools", tool("b"))

@@ -97,7 +97,7 @@ class WebService:
 
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     headers: list[tuple[str, str]] = field(default_factory=list)
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     user_agents: list[str] = field(default_factory=list)
 
     def will_answer(self, path: str, document: object, status: int = 200) -> None:
@@ -113,7 +113,7 @@ class WebService:
         if scope["type"] != "http":
             return
         path, query = scope["path"], scope["query_string"].decode()
-        self.asked.append((path, {name: values[0] for name, values in parse_qs(query).items()}))
+        self.requests.append((path, {name: values[0] for name, values in parse_qs(query).items()}))
         self.user_agents.append(dict(scope["headers"])[b"user-agent"].decode())
         status, body = self.answers.get(path, (404, b"no such path"))
         raw = [(name.encode(), value.encode()) for name, value in self.headers]

@@ -75,7 +75,7 @@ def test_expressions_have_the_values_that_people_expect(expression: str, result:
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "shown"),
     [
         ("", "a number is missing before the end"),
         ("2 +", "a number is missing before the end"),
@@ -108,16 +108,16 @@ def test_expressions_have_the_values_that_people_expect(expression: str, result:
         ("٣ + 1", "has no meaning here"),
     ],
 )
-def test_what_has_no_value_is_told_with_its_place(expression: str, told: str) -> None:
+def test_what_has_no_value_is_reported_with_its_place(expression: str, shown: str) -> None:
     with pytest.raises(CannotCalculate) as refused:
         calculate(expression)
-    assert told in str(refused.value)
+    assert shown in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("expression", "exact"), [("0.1 + 0.2", True), ("1/3", False), ("2^100", True), ("sqrt(2)", False)]
 )
-def test_it_is_told_whether_a_result_was_rounded(expression: str, exact: bool) -> None:
+def test_it_is_reported_whether_a_result_was_rounded(expression: str, exact: bool) -> None:
     assert calculate(expression).exact == exact
 
 
@@ -182,7 +182,7 @@ def test_any_text_has_a_value_or_a_clear_error(text: str) -> None:
         assert Decimal(calculate(text).text).is_finite()
 
 
-async def test_the_tool_tells_the_expression_that_it_cannot_calculate() -> None:
+async def test_the_tool_shows_the_expression_that_it_cannot_calculate() -> None:
     with pytest.raises(ToolError, match=r"cannot calculate '1/0': division by zero"):
         await calculator("1/0")
 

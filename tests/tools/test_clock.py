@@ -33,12 +33,12 @@ WINTER = datetime(2026, 1, 15, 23, 30, tzinfo=UTC)
     ],
 )
 def test_the_time_is_that_of_the_zone_or_city(name: str, moment: datetime, time: str, weekday: str) -> None:
-    told = describe_moment(moment, find_zone(name, moment))
-    assert (told["time"], told["weekday"]) == (time, weekday)
+    shown = describe_moment(moment, find_zone(name, moment))
+    assert (shown["time"], shown["weekday"]) == (time, weekday)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "shown"),
     [
         ("Atlantis", "no time zone"),
         ("", "no time zone"),
@@ -48,8 +48,8 @@ def test_the_time_is_that_of_the_zone_or_city(name: str, moment: datetime, time:
         ("/etc/localtime", "no time zone"),
     ],
 )
-def test_what_names_no_zone_is_told(name: str, told: str) -> None:
-    with pytest.raises(ToolError, match=told):
+def test_what_names_no_zone_is_reported(name: str, shown: str) -> None:
+    with pytest.raises(ToolError, match=shown):
         find_zone(name, SUMMER)
 
 
@@ -70,7 +70,7 @@ def test_any_text_is_a_zone_or_a_clear_error(text: str) -> None:
         )
 
 
-async def test_the_tool_tells_the_time_without_arguments() -> None:
+async def test_the_tool_shows_the_time_without_arguments() -> None:
     async with calling(current_time) as caller:
         result = await caller.result(call("current.time"))
     assert isinstance(result, dict)

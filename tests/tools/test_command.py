@@ -81,7 +81,7 @@ def author(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_list_tells_every_shipped_tool() -> None:
+def test_list_shows_every_shipped_tool() -> None:
     listed = run("list")
     assert listed.returncode == 0
     assert [line.split()[0] for line in listed.stdout.splitlines()] == list(SHIPPED)
@@ -104,7 +104,7 @@ def test_manifest_writes_a_file_each_into_a_folder(author: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "shown"),
     [
         ([], "VERB"),
         (["serve", "my_tools:missing"], "missing"),
@@ -112,16 +112,16 @@ def test_manifest_writes_a_file_each_into_a_folder(author: Path) -> None:
         (["manifest", "calculator", "--output", "my_tools.py/out"], "cannot write"),
     ],
 )
-def test_bad_usage_is_one_line_and_exit_2(arguments: list[str], told: str, author: Path) -> None:
+def test_bad_usage_is_one_line_and_exit_2(arguments: list[str], shown: str, author: Path) -> None:
     done = run(*arguments, folder=author)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert told in done.stderr
+    assert shown in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "shown"),
     [
         (["fly"], "fly"),
         (["serve"], "NAME"),
@@ -135,10 +135,10 @@ def test_bad_usage_is_one_line_and_exit_2(arguments: list[str], told: str, autho
         (["serve", "calculator", "--host", "203.0.113.1", "--port", "0"], "cannot listen on 203.0.113.1:0"),
     ],
 )
-def test_what_is_wrong_with_a_command_is_told_in_one_line(arguments: list[str], told: str) -> None:
+def test_what_is_wrong_with_a_command_is_reported_in_one_line(arguments: list[str], shown: str) -> None:
     with pytest.raises(UsageError) as refused:
         run_command(arguments, configured)
-    assert told in str(refused.value)
+    assert shown in str(refused.value)
     assert "\n" not in str(refused.value)
 
 

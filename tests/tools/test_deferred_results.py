@@ -68,7 +68,7 @@ async def test_a_call_that_is_answered_later_is_taken_with_a_reply_that_says_so(
     assert ticket.call == "call-1"
 
 
-async def test_a_call_is_taken_once_and_its_repetition_is_told_the_same() -> None:
+async def test_a_call_is_taken_once_and_its_repetition_is_given_the_same() -> None:
     TICKETS.clear()
     async with calling(report) as caller:
         replies = [await caller.reply(call("test.report", {"year": 2026})) for _ in range(2)]
@@ -113,7 +113,7 @@ async def test_an_answer_that_is_sent_again_has_the_same_id(broker: Broker) -> N
     assert first.id == second.id
 
 
-async def test_a_failure_that_comes_later_is_told_as_any_other(broker: Broker) -> None:
+async def test_a_failure_that_comes_later_is_reported_as_any_other(broker: Broker) -> None:
     _, ticket = await taken()
 
     await ticket.fail("there is no such year", sink=broker.url)
@@ -121,7 +121,7 @@ async def test_a_failure_that_comes_later_is_told_as_any_other(broker: Broker) -
     assert broker.events[0].json() == {"error": {"reason": "tool_failed", "message": "there is no such year"}}
 
 
-async def test_an_answer_that_the_broker_has_not_taken_is_told(broker: Broker) -> None:
+async def test_an_answer_that_the_broker_has_not_taken_is_reported(broker: Broker) -> None:
     _, ticket = await taken()
     broker.status = 503
 
@@ -158,17 +158,17 @@ async def test_a_ticket_reports_how_far_the_work_is_also_after_a_restart(
 ) -> None:
     _, ticket = await taken()
     await ticket.report(1, 3)
-    assert broker.events == []  # nobody said where the Broker is
+    assert broker.events == []  # no one said where the Broker is
     monkeypatch.setenv("K_SINK", broker.url)
 
     await Ticket.read(ticket.text()).report(2, 3, "page 2")
 
-    (told,) = broker.events
-    assert (told.type, told.json()) == (
+    (shown,) = broker.events
+    assert (shown.type, shown.json()) == (
         "test.report.progress",
         {"progress": 2, "total": 3, "message": "page 2"},
     )
-    assert told.extensions == {
+    assert shown.extensions == {
         "beckonstate": "progress",
         "beckonprogress": "token-1",
         "causationid": "call-1",
@@ -182,7 +182,7 @@ async def test_the_answer_does_not_pass_for_a_report(broker: Broker) -> None:
     assert "beckonprogress" not in broker.events[0].extensions
 
 
-async def test_a_report_that_the_broker_does_not_take_disturbs_nobody(broker: Broker) -> None:
+async def test_a_report_that_the_broker_does_not_take_disturbs_no_one(broker: Broker) -> None:
     _, ticket = await taken()
     broker.status = 503
     await ticket.report(1, sink=broker.url)

@@ -34,7 +34,7 @@ async def test_a_call_that_came_once_says_nothing_of_it() -> None:
     assert DELIVERIES not in reply.extensions
 
 
-async def test_deliveries_that_failed_are_told_by_the_reply_that_came_at_last() -> None:
+async def test_deliveries_that_failed_are_reported_by_the_reply_that_came_at_last() -> None:
     async with calling(Moody(Retry("not now"), RuntimeError("broken")).tool()) as caller:
         statuses = [(await caller.post(call("moody", {}))).status_code for _ in range(2)]
         reply = await caller.reply(call("moody", {}))
@@ -54,7 +54,7 @@ async def test_a_repetition_of_what_was_answered_counts_too_and_another_call_doe
     assert DELIVERIES not in other.extensions
 
 
-async def test_deliveries_that_came_while_the_call_ran_are_told_by_every_reply() -> None:
+async def test_deliveries_that_came_while_the_call_ran_are_reported_by_every_reply() -> None:
     deliveries, key = Deliveries(capacity=9), CallKey("t", "s", "1")
     async with deliveries.count_arrival(key) as first, deliveries.count_arrival(key) as second:
         assert [await first(), await second()] == [2, 2]
@@ -74,7 +74,7 @@ async def test_no_more_calls_are_remembered_than_there_is_room_for() -> None:
 
 @pytest.mark.parametrize("number", [2, 3, 2**31 - 1])
 @pytest.mark.parametrize("write", [int, str], ids=["structured", "binary"])
-def test_what_a_reply_tells_is_read_in_either_mode(number: int, write: type[int] | type[str]) -> None:
+def test_what_a_reply_shows_is_read_in_either_mode(number: int, write: type[int] | type[str]) -> None:
     assert read_deliveries({DELIVERIES: write(deliveries_attribute(number)[DELIVERIES])}) == number
 
 

@@ -46,7 +46,7 @@ def numpy(number: int, deep: bool = False) -> str:
     Parameters
     ----------
     number : int
-        The number of the order, as it stands on the receipt.
+        The number of the order, as it is on the receipt.
     deep
         Look into the archive.
 
@@ -61,7 +61,7 @@ def numpy(number: int, deep: bool = False) -> str:
 def sphinx(number: int, deep: bool = False) -> str:
     """Tell where an order is, and when it comes.
 
-    :param number: The number of the order, as it stands on the receipt.
+    :param number: The number of the order, as it is on the receipt.
     :param deep: Look into the archive.
     :returns: Where it is.
     """
@@ -146,7 +146,7 @@ def plain() -> dict[str, int]:
         (plain, ""),
     ],
 )
-def test_the_fields_of_a_model_that_is_returned_are_told(
+def test_the_fields_of_a_model_that_is_returned_are_reported(
     function: Callable[..., object], result: str
 ) -> None:
     assert tool(type="look")(function).description == f"Look.{result}"

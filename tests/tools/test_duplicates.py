@@ -107,7 +107,7 @@ async def test_a_caller_that_hangs_up_does_not_stop_the_run() -> None:
     assert gate.runs == 1
 
 
-async def test_more_calls_than_may_run_are_told_to_come_again() -> None:
+async def test_more_calls_than_may_run_have_to_come_again() -> None:
     gate = Gate()
     async with calling(gate.tool(), concurrency=1) as caller:
         first = asyncio.create_task(caller.result(call("gated", {})))

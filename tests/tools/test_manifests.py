@@ -110,7 +110,7 @@ def test_the_service_has_the_least_rights_that_do() -> None:
     assert manifest["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local"
 
 
-def test_namespace_and_broker_are_those_asked_for() -> None:
+def test_namespace_and_broker_are_those_requested() -> None:
     placement = Placement("sql", broker="orders", namespace="shop")
     found = resources("".join(write_manifests(shipped("sql"), placement).values()))
     assert {resource.namespace for resource in found} == {"shop"}
@@ -152,7 +152,7 @@ def print_pages(ticket: Ticket) -> Later:
 
 
 @pytest.mark.parametrize("declared", [write_pages, print_pages])
-def test_a_tool_that_sends_events_of_its_own_is_told_its_broker(declared: AnyTool) -> None:
+def test_a_tool_that_sends_events_of_its_own_is_reported_its_broker(declared: AnyTool) -> None:
     printed = write_manifests(declared, Placement("pages:write", broker="orders", namespace="shop"))
     found = resources("".join(printed.values()))
     (binding,) = [resource for resource in found if resource.kind == "SinkBinding"]

@@ -66,7 +66,7 @@ async def test_repetitions_are_calls_and_one_run() -> None:
         assert (await metrics(caller))["beckon_tool_run_seconds_count"] == 1
 
 
-async def test_what_runs_now_is_told_and_what_is_too_much_counted() -> None:
+async def test_what_runs_now_is_reported_and_what_is_too_much_counted() -> None:
     started, may_end = asyncio.Event(), asyncio.Event()
 
     @tool(type="wait")

@@ -338,7 +338,7 @@ async def test_without_its_database_a_call_is_not_run_and_comes_again(
     assert "sesame" not in refused.text + caplog.text
 
 
-async def test_rows_that_nobody_asks_for_any_more_are_removed(postgres_server: Server) -> None:
+async def test_rows_that_no_one_asks_for_any_more_are_removed(postgres_server: Server) -> None:
 
     address = await postgres_server.copy(f"outcomes{next(_numbers)}")
     for number in range(3):  # a ledger sweeps when it is used first
@@ -355,7 +355,7 @@ async def test_rows_that_nobody_asks_for_any_more_are_removed(postgres_server: S
 
 
 @pytest.mark.parametrize("address", ["mysql://ann:sesame@host/db", "sesame", "redis://[sesame"])
-def test_an_address_that_is_none_is_told_without_showing_it(address: str) -> None:
+def test_an_address_that_is_none_is_reported_without_showing_it(address: str) -> None:
     with pytest.raises(UsageError, match="BECKON_TOOLS_REMEMBER_URL") as refused:
         app(Gate().tool(), configured(remember_url=SecretStr(address)))
 

@@ -1,4 +1,4 @@
-"""Reports of how far a call has come: events to the Broker that nobody takes for its answer."""
+"""Reports of how far a call has come: events to the Broker that no one takes for its answer."""
 
 from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
@@ -101,7 +101,7 @@ def test_progress_is_no_parameter_of_the_tool() -> None:
     assert set(write_pages.signature.schema["properties"]) == {"pages"}
 
 
-def test_a_plain_function_is_told_to_be_async() -> None:
+def test_a_plain_function_has_to_be_async() -> None:
     def plain(progress: Progress) -> None: ...
 
     with pytest.raises(DeclarationError, match="async def"):

@@ -41,7 +41,7 @@ async def ask(service: WebService, symbol: str) -> dict[str, Any]:
     return result
 
 
-async def test_a_quote_is_told_with_its_change() -> None:
+async def test_a_quote_is_reported_with_its_change() -> None:
     service = WebService()
     service.will_answer("/v8/finance/chart/SAP.DE", SAP)
     assert await ask(service, "sap.de") == {
@@ -78,7 +78,7 @@ async def test_an_unknown_symbol_is_a_tool_error(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "status", "told"),
+    ("document", "status", "shown"),
     [
         (refusal("Bad Request", "Invalid range"), 400, "Invalid range"),
         ({"finance": {}}, 200, "form that is not known"),
@@ -87,10 +87,10 @@ async def test_an_unknown_symbol_is_a_tool_error(status: int) -> None:
         (b"Edge: not allowed", 401, "status 401 and no JSON"),
     ],
 )  # fmt: skip
-async def test_what_the_service_gets_wrong_is_a_tool_error(document: object, status: int, told: str) -> None:
+async def test_what_the_service_gets_wrong_is_a_tool_error(document: object, status: int, shown: str) -> None:
     service = WebService()
     service.will_answer("/v8/finance/chart/X", document, status)
-    assert told in (await ask(service, "X"))["error"]["message"]
+    assert shown in (await ask(service, "X"))["error"]["message"]
 
 
 @pytest.mark.parametrize("symbol", ["", "../../admin", "A/B", "A?x=1", "A B", "..", "A" * 21, "A\n"])
@@ -98,10 +98,10 @@ async def test_a_symbol_cannot_leave_the_services_path(symbol: str) -> None:
     service = WebService()
     async with served(service) as url, calling(quote_tool(url)) as caller:
         assert (await caller.refusal(call("track", {"symbol": symbol}))).startswith("symbol: ")
-    assert service.asked == []
+    assert service.requests == []
 
 
-async def test_an_index_is_asked_for_by_its_caret() -> None:
+async def test_an_index_is_requested_by_its_caret() -> None:
     service = WebService()
     service.will_answer("/v8/finance/chart/^GSPC", SAP)
     assert (await ask(service, "^GSPC"))["price"] == 210.5

@@ -51,7 +51,7 @@ async def test_plain_functions_run_side_by_side_as_many_as_calls_may_run() -> No
     assert set(results) == {"met"}
 
 
-async def test_a_call_that_expires_while_it_runs_is_stopped_and_told_as_out_of_time() -> None:
+async def test_a_call_that_expires_while_it_runs_is_stopped_and_reported_as_out_of_time() -> None:
     stopped = asyncio.Event()
 
     @tool(type="wait")

@@ -98,7 +98,7 @@ async def test_a_structured_call_is_read_as_well() -> None:
     assert from_http(response.headers.raw, response.content).json() == "HI"
 
 
-async def test_a_call_that_nobody_waits_for_is_answered_without_reply_attribute() -> None:
+async def test_a_call_that_no_one_waits_for_is_answered_without_reply_attribute() -> None:
     async with calling(shout) as caller:
         reply = await caller.reply(call("shout", {"text": "hi"}).without("correlationid"))
     assert reply.json() == "HI"
@@ -176,13 +176,13 @@ async def test_a_tool_error_is_a_reply_that_the_model_can_read() -> None:
     assert reply.json() == {"error": {"reason": "tool_failed", "message": "no such city: Ätlantis"}}
 
 
-def shout_into(heard: list[str]) -> AnyTool:
+def shout_into(received: list[str]) -> AnyTool:
     """Return a tool that notes each run."""
 
     @tool(type="shout")
     async def shout(text: str, times: int = 1) -> str:
         """Shout a text."""
-        heard.append(text)
+        received.append(text)
         return text.upper() * times
 
     return shout
@@ -199,11 +199,11 @@ def shout_into(heard: list[str]) -> AnyTool:
     ],
 )
 async def test_bad_arguments_are_refused_by_a_reply_that_names_them(arguments: object, named: str) -> None:
-    heard: list[str] = []
-    async with calling(shout_into(heard)) as caller:
+    received: list[str] = []
+    async with calling(shout_into(received)) as caller:
         assert named in await caller.refusal(call("shout", arguments))
         assert await caller.result(call("shout", {"text": "a"}, id="call-2")) == "A"
-    assert heard == ["a"]
+    assert received == ["a"]
 
 
 async def test_a_refusal_is_a_reply_event_like_any_other() -> None:
@@ -219,30 +219,30 @@ async def test_a_refusal_is_a_reply_event_like_any_other() -> None:
 
 
 async def test_arguments_that_are_no_json_are_refused_by_a_reply() -> None:
-    heard: list[str] = []
-    async with calling(shout_into(heard)) as caller:
+    received: list[str] = []
+    async with calling(shout_into(received)) as caller:
         event = replace(call("shout", {"text": "hi"}), datacontenttype="text/plain", data=b"hello")
         message = await caller.refusal(event)
     assert message == "the arguments must be application/json, not 'text/plain'"
-    assert heard == []
+    assert received == []
 
 
 async def test_arguments_nested_without_end_are_refused() -> None:
     deep = b'{"text":' + b"[" * 900 + b"1.0" + b"]" * 900 + b"}"
-    heard: list[str] = []
-    async with calling(shout_into(heard)) as caller:
+    received: list[str] = []
+    async with calling(shout_into(received)) as caller:
         assert "Invalid JSON" in await caller.refusal(replace(call("shout"), data=deep))
-    assert heard == []
+    assert received == []
 
 
 async def test_the_names_of_many_bad_arguments_are_cut_for_the_model() -> None:
-    heard: list[str] = []
-    async with calling(shout_into(heard)) as caller:
+    received: list[str] = []
+    async with calling(shout_into(received)) as caller:
         message = await caller.refusal(call("shout", {f"ünbekannt{number}": 1 for number in range(200)}))
     assert len(message) == 4000
     assert "ünbekannt0: unknown parameter" in message
     assert message.endswith("…")
-    assert heard == []
+    assert received == []
 
 
 async def test_a_refusal_is_remembered_like_any_outcome() -> None:
@@ -282,10 +282,10 @@ async def test_a_call_that_expires_later_is_run(offset: str) -> None:
 
 @pytest.mark.parametrize("written", ["soon", "2026-11-20T10:00:00", "1"])
 async def test_a_call_with_an_expiry_time_that_is_no_time_is_not_run(written: str) -> None:
-    heard: list[str] = []
-    async with calling(shout_into(heard)) as caller:
+    received: list[str] = []
+    async with calling(shout_into(received)) as caller:
         assert "expirytime" in await caller.refusal(call("shout", {"text": "a"}, expirytime=written))
-    assert heard == []
+    assert received == []
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ async def test_a_wrong_method_or_path_is_a_problem(method: str, path: str, statu
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-async def test_health_is_told(path: str) -> None:
+async def test_health_is_reported(path: str) -> None:
     async with calling(shout) as caller:
         assert (await caller.client.get(path)).text == "ok\n"
 

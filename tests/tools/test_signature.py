@@ -158,7 +158,7 @@ REFUSED: list[tuple[Callable[..., object], bytes, str]] = [
 
 
 @pytest.mark.parametrize(("function", "data", "beginning"), REFUSED)
-def test_arguments_that_do_not_fit_are_told_by_name(
+def test_arguments_that_do_not_fit_are_reported_by_name(
     function: Callable[..., object], data: bytes, beginning: str
 ) -> None:
     with pytest.raises(InvalidArguments) as refused:
@@ -174,7 +174,7 @@ def even(number: int) -> int:
 async def validated(number: Annotated[int, AfterValidator(even)]) -> None: ...
 
 
-def test_what_a_validator_says_is_told_in_its_own_words() -> None:
+def test_what_a_validator_says_is_reported_in_its_own_words() -> None:
     with pytest.raises(InvalidArguments, match="number: write an even number"):
         read_signature(validated).read(b'{"number":3}')
 

@@ -53,14 +53,14 @@ async def posted(url: str, event: CloudEvent) -> httpx.Response:
                     await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("told", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
-async def test_with_a_collector_the_call_is_a_span_of_its_trace(told: str) -> None:
+@pytest.mark.parametrize("shown", ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"])
+async def test_with_a_collector_the_call_is_a_span_of_its_trace(shown: str) -> None:
     port = port_range()
     with collector() as running:
-        url = running.url + ("/v1/traces" if "TRACES" in told else "")
+        url = running.url + ("/v1/traces" if "TRACES" in shown else "")
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "beckon_tools", "serve", "tests.tools.test_spans:shout"),
-            env=clean_environment({told: url, "PORT": str(port), "OTEL_RESOURCE_ATTRIBUTES": "team=a"}),
+            env=clean_environment({shown: url, "PORT": str(port), "OTEL_RESOURCE_ATTRIBUTES": "team=a"}),
             cwd=ROOT,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -93,7 +93,7 @@ async def test_with_a_collector_the_call_is_a_span_of_its_trace(told: str) -> No
     assert process.returncode == 0, said.decode()
 
 
-async def test_a_collector_that_cannot_be_spoken_to_is_told_in_one_line() -> None:
+async def test_a_collector_that_cannot_be_spoken_to_is_reported_in_one_line() -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "beckon_tools", "serve", "tests.tools.test_spans:shout"),
         env=clean_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"}),

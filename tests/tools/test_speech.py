@@ -82,7 +82,7 @@ async def test_a_program_that_is_not_installed_is_a_clear_tool_error() -> None:
     }
 
 
-async def test_a_program_that_fails_tells_its_first_line(tmp_path: Path) -> None:
+async def test_a_program_that_fails_shows_its_first_line(tmp_path: Path) -> None:
     speaker = program(tmp_path, "cat >/dev/null; echo 'no sound card' >&2; echo more >&2; exit 1")
     result = await speak({"text": "a"}, program=speaker)
     assert result["error"]["message"] == "espeak-ng could not speak: no sound card"

@@ -133,8 +133,8 @@ async def test_the_query_of_the_description_has_an_answer() -> None:
     assert result["rows"] == [["Osmium"], ["Iridium"], ["Platinum"]]
 
 
-@pytest.mark.parametrize("query", ["", "tell me a joke", "SELECT nothing FROM elements"])
-async def test_what_fails_tells_the_model_the_columns(query: str) -> None:
+@pytest.mark.parametrize("query", ["", "report me a joke", "SELECT nothing FROM elements"])
+async def test_what_fails_shows_the_model_the_columns(query: str) -> None:
     with pytest.raises(ToolError, match="melting_point_k"):
         await sql(query)
 

@@ -48,14 +48,14 @@ def test_a_result_is_what_the_model_gets() -> None:
     assert answer.event.type == "order.status.reply"
 
 
-def test_a_tool_error_is_told_as_the_model_hears_it() -> None:
+def test_a_tool_error_is_reported_as_the_model_gets_it() -> None:
     answer = call_tool(order_status, {"number": 9})
 
     assert (answer.reason, answer.message) == ("tool_failed", "there is no order 9")
     assert answer.failed
 
 
-def test_bad_arguments_are_told_by_name() -> None:
+def test_bad_arguments_are_reported_by_name() -> None:
     answer = call_tool(order_status, {"nummer": 1001})
 
     assert (answer.status, answer.reason) == (200, "invalid_arguments")

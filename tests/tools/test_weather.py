@@ -65,7 +65,7 @@ async def failure(service: WebService, location: str = "San Francisco", **more: 
     return str(result["error"]["message"])
 
 
-async def test_the_weather_of_the_place_that_is_meant_is_told() -> None:
+async def test_the_weather_of_the_place_that_is_meant_is_reported() -> None:
     service = recordings()
     result = await ask(service, {"location": "San Francisco, CA", "unit": "farenheit"})
     assert result == {
@@ -81,7 +81,7 @@ async def test_the_weather_of_the_place_that_is_meant_is_told() -> None:
         "wind_speed_unit": "km/h",
         "source": "Open-Meteo.com",
     }
-    (search, search_query), (forecast, forecast_query) = service.asked
+    (search, search_query), (forecast, forecast_query) = service.requests
     assert (search, search_query["name"]) == ("/v1/search", "San Francisco")
     assert forecast == "/v1/forecast"
     assert (forecast_query["latitude"], forecast_query["longitude"]) == ("37.77493", "-122.41942")
@@ -92,7 +92,7 @@ async def test_the_weather_of_the_place_that_is_meant_is_told() -> None:
 async def test_celsius_is_the_unit_where_none_is_given() -> None:
     service = recordings()
     assert (await ask(service, {"location": "San Francisco"}))["unit"] == "celsius"
-    assert service.asked[1][1]["temperature_unit"] == "celsius"
+    assert service.requests[1][1]["temperature_unit"] == "celsius"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_celsius_is_the_unit_where_none_is_given() -> None:
         ("Paris,", "Île-de-France"),
     ],
 )
-def test_a_region_tells_places_of_one_name_apart(location: str, region: str) -> None:
+def test_a_region_distinguishes_places_of_one_name(location: str, region: str) -> None:
     places = [Place.model_validate(place) for place in (PARIS, PARIS_TEXAS)]
     assert choose_place(location, places).admin1 == region
 
@@ -118,9 +118,9 @@ async def test_a_place_that_is_unknown_is_a_tool_error() -> None:
 
 
 async def test_a_place_in_another_region_is_a_tool_error_that_names_the_choices() -> None:
-    told = await failure(recordings(), "San Francisco, Japan")
-    assert "no 'San Francisco' is known in Japan" in told
-    assert "San Francisco, California, United States" in told
+    shown = await failure(recordings(), "San Francisco, Japan")
+    assert "no 'San Francisco' is known in Japan" in shown
+    assert "San Francisco, California, United States" in shown
 
 
 async def test_a_service_that_is_unreachable_is_a_tool_error() -> None:
@@ -132,7 +132,7 @@ async def test_a_service_that_is_unreachable_is_a_tool_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "document", "status", "told"),
+    ("path", "document", "status", "shown"),
     [
         (
             "/v1/search",
@@ -150,11 +150,11 @@ async def test_a_service_that_is_unreachable_is_a_tool_error() -> None:
     ],
 )
 async def test_what_the_service_gets_wrong_is_a_tool_error(
-    path: str, document: object, status: int, told: str
+    path: str, document: object, status: int, shown: str
 ) -> None:
     service = recordings()
     service.will_answer(path, document, status)
-    assert told in await failure(service)
+    assert shown in await failure(service)
 
 
 async def test_a_redirect_is_not_followed() -> None:
@@ -162,7 +162,7 @@ async def test_a_redirect_is_not_followed() -> None:
     service.headers = [("location", "http://169.254.169.254/latest/meta-data")]
     service.will_answer("/v1/search", b"", 302)
     assert "status 302" in await failure(service)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_an_answer_above_the_limit_is_not_read() -> None:
@@ -190,8 +190,8 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
         ({"location": "Rome", "unit": "kelvin"}, "unit: "),
     ],
 )
-async def test_bad_arguments_ask_nobody(arguments: dict[str, str], named: str) -> None:
+async def test_bad_arguments_ask_no_one(arguments: dict[str, str], named: str) -> None:
     service = recordings()
     async with served(service) as url, calling(tool_for(url)) as caller:
         assert named in await caller.refusal(call("get.current.weather", arguments))
-    assert service.asked == []
+    assert service.requests == []

@@ -58,8 +58,8 @@ class Bare:
             await self._call(list(calls.values()), messages)
 
     async def _deltas(self, messages: list[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-        asked = _request(messages, stream=True)
-        async with self._http.stream("POST", self._url, json=asked) as response:
+        request = _request(messages, stream=True)
+        async with self._http.stream("POST", self._url, json=request) as response:
             response.raise_for_status()
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):

@@ -44,12 +44,12 @@ def chat(agent: Agent) -> None:
     """Serve an agent."""
 
     async def app(_: Message, receive: Receive, send: Send) -> None:
-        asked = json.loads(await read_body(receive))
-        if not asked["stream"]:
-            await answer(send, json.dumps({"text": await agent.whole(asked["question"])}).encode())
+        request = json.loads(await read_body(receive))
+        if not request["stream"]:
+            await answer(send, json.dumps({"text": await agent.whole(request["question"])}).encode())
             return
         await begin_events(send)
-        async for piece in agent.pieces(asked["question"]):
+        async for piece in agent.pieces(request["question"]):
             event = f"data: {json.dumps(piece)}\n\n".encode()
             await send({"type": "http.response.body", "body": event, "more_body": True})
         await send({"type": "http.response.body", "body": b""})

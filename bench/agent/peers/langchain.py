@@ -30,8 +30,8 @@ class LangChain:
 
     async def pieces(self, question: str) -> AsyncIterator[str]:
         """Yield the answer as it comes."""
-        asked = {"messages": [{"role": "user", "content": question}]}
-        async for chunk, metadata in self._agent.astream(asked, stream_mode="messages"):
+        request = {"messages": [{"role": "user", "content": question}]}
+        async for chunk, metadata in self._agent.astream(request, stream_mode="messages"):
             if metadata["langgraph_node"] == "model" and chunk.content:
                 yield chunk.content
 

@@ -84,7 +84,7 @@ async def test_a_wrong_call_is_refused_with_the_cure(
     assert (answer.status_code, answer.json()["id"]) == (200, 7)
     assert answer.json()["error"]["code"] == code
     assert cause in answer.json()["error"]["message"]
-    assert service.model.asked == []
+    assert service.model.requests == []
 
 
 @pytest.mark.parametrize(

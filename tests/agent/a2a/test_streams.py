@@ -99,7 +99,7 @@ async def test_decisions_are_data_with_a_reason(service: ClosedService, rpc: Sdk
     ended = await rpc.send_message(data_message({"approvals": decisions}, task_id=waiting.id))
 
     assert (answer_of(ended), BENCH.calls) == ("One of two.", ["danger"])
-    assert "once is enough" in str(service.model.asked[-1].body["messages"])
+    assert "once is enough" in str(service.model.requests[-1].body["messages"])
 
 
 async def test_a_stream_ends_when_the_task_requires_input_and_the_answer_streams_the_rest(

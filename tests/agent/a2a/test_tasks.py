@@ -61,7 +61,9 @@ async def test_the_messages_of_one_context_are_one_conversation(
 
     assert (second.context_id, second.id != first.id) == (first.context_id, True)
     assert apart.context_id != first.context_id
-    texts = [[message["content"] for message in asked.body["messages"][1:]] for asked in service.model.asked]
+    texts = [
+        [message["content"] for message in request.body["messages"][1:]] for request in service.model.requests
+    ]
     assert texts == [["I am Ada."], ["I am Ada.", "Hello Ada.", "Who am I?"], ["Who am I?"]]
 
 
@@ -72,7 +74,7 @@ async def test_a_client_may_name_its_own_contexts(service: ClosedService, rpc: S
     second = await rpc.send("Who am I?", context_id="my-thread")
 
     assert (first.context_id, second.context_id) == ("my-thread", "my-thread")
-    assert len(service.model.asked[-1].body["messages"]) == 4
+    assert len(service.model.requests[-1].body["messages"]) == 4
 
 
 async def test_the_same_message_twice_is_one_task(service: ClosedService, rpc: SdkClient) -> None:
@@ -82,7 +84,7 @@ async def test_the_same_message_twice_is_one_task(service: ClosedService, rpc: S
     first, again = await rpc.send_message(message), await rpc.send_message(message)
 
     assert again == first
-    assert len(service.model.asked) == 1
+    assert len(service.model.requests) == 1
 
 
 async def test_a_task_is_read_while_it_works_and_cancelled(service: ClosedService, client: SdkClient) -> None:
@@ -123,7 +125,7 @@ async def test_a_data_part_reaches_the_model_as_its_json(service: ClosedService,
 
     await rpc.send_message(data_message({"order": 17, "share": 0.5}))
 
-    assert service.model.asked[0].body["messages"][-1]["content"] == '{"order":17,"share":0.5}'
+    assert service.model.requests[0].body["messages"][-1]["content"] == '{"order":17,"share":0.5}'
 
 
 async def test_a_failed_run_is_a_failed_task_with_its_reason(service: ClosedService, rpc: SdkClient) -> None:

@@ -85,7 +85,7 @@ async def test_the_state_comes_back_and_the_model_gets_it_with_the_context(clien
     events = await client.run(state={"cart": [17]}, context=context)
 
     assert (kinds(events)[1], events[1].snapshot) == ("STATE_SNAPSHOT", {"cart": [17]})
-    prompt = client.service.model.asked[-1].body["messages"][0]["content"]
+    prompt = client.service.model.requests[-1].body["messages"][0]["content"]
     assert "The open page: orders" in prompt
     assert '{"cart":[17]}' in prompt
 
@@ -104,7 +104,7 @@ async def test_the_history_reaches_the_model_without_reasoning_and_activities(cl
 
     await client.run(messages=history)
 
-    sent = client.service.model.asked[-1].body["messages"]
+    sent = client.service.model.requests[-1].body["messages"]
     assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "user"]
     assert sent[3]["content"] == "abc"
 
@@ -122,7 +122,7 @@ async def test_images_audio_and_documents_reach_the_model(client: AguiClient) ->
 
     await client.run(messages=[{"id": "m", "role": "user", "content": parts}])
 
-    assert client.service.model.asked[-1].body["messages"][-1]["content"] == [
+    assert client.service.model.requests[-1].body["messages"][-1]["content"] == [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}},
@@ -137,8 +137,8 @@ async def test_a_tool_of_the_client_is_pending_and_its_result_is_in_the_next_req
     client.service.model.script[:] = [asks_for(("locate", {"precise": True})), says("In Bonn.")]
     tool = {"name": "locate", "description": "Locate the user.", "parameters": {"type": "object"}}
 
-    asked = await client.run(tools=[tool])
-    (start,) = [event for event in asked if event.type == "TOOL_CALL_START"]
+    pending = await client.run(tools=[tool])
+    (start,) = [event for event in pending if event.type == "TOOL_CALL_START"]
     call = {"id": start.tool_call_id, "function": {"name": "locate", "arguments": '{"precise":true}'}}
     answered = await client.run(
         tools=[tool],
@@ -149,10 +149,10 @@ async def test_a_tool_of_the_client_is_pending_and_its_result_is_in_the_next_req
         ],
     )
 
-    outcome = asked[-1].outcome
+    outcome = pending[-1].outcome
     assert (outcome.type, outcome.pending_tool_call_ids) == ("success", [start.tool_call_id])
     assert text_of(answered) == "In Bonn."
-    assert client.service.model.asked[-1].body["messages"][-1]["content"] == "Bonn"
+    assert client.service.model.requests[-1].body["messages"][-1]["content"] == "Bonn"
 
 
 async def test_the_usage_and_the_stored_run_are_named(client: AguiClient) -> None:

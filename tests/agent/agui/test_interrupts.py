@@ -46,8 +46,8 @@ async def test_the_answer_continues_the_run_with_the_result_alone(client: AguiCl
         says("It is done."),
     ]
 
-    asked = await client.run()
-    (interrupt,) = interrupts_of(asked)
+    pending = await client.run()
+    (interrupt,) = interrupts_of(pending)
     rest = await client.run(runId="r2", resume=[resolved(interrupt)])
     again = await client.run(runId="r2", resume=[resolved(interrupt)])
 
@@ -74,7 +74,7 @@ async def test_a_denial_reaches_the_model_with_its_reason(
     rest = await client.run(resume=[{"interruptId": interrupt.id, **entry}])
 
     assert (text_of(rest), BENCH.calls) == ("Then not.", [])
-    assert cause in str(client.service.model.asked[-1].body["messages"][-1])
+    assert cause in str(client.service.model.requests[-1].body["messages"][-1])
 
 
 async def test_two_approvals_are_answered_together(client: AguiClient) -> None:

@@ -48,7 +48,7 @@ async def test_a_request_that_cannot_be_read_is_refused_with_the_cure(
     assert answer.status_code == 400, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert cause in answer.json()["detail"]
-    assert client.service.model.asked == []
+    assert client.service.model.requests == []
 
 
 @pytest.mark.parametrize(

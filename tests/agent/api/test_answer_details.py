@@ -269,12 +269,12 @@ async def test_citations_are_in_the_items_of_a_conversation_and_not_in_the_next_
 ) -> None:
     conversation = (await service.http.post("/v1/conversations", json={})).json()["id"]
     await respond(service, ANNOTATED, conversation=conversation)
-    service.model.asked.clear()
+    service.model.requests.clear()
     await respond(service, says("Well."), conversation=conversation)
     items = (await service.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json()["data"]
 
     assert items[1]["content"][0]["annotations"] == [{"type": "url_citation", **CITED}]
-    assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "Sources."}
+    assert service.model.requests[0].body["messages"][2] == {"role": "assistant", "content": "Sources."}
 
 
 async def test_json_that_comes_out_of_its_fence_has_no_log_probabilities(service: ClosedService) -> None:

@@ -115,7 +115,7 @@ async def test_a_stream_opens_with_the_role_and_ends_with_done(start_agent: Star
 
 
 async def test_what_a_request_asks_of_the_model_reaches_it(start_agent: StartAgent) -> None:
-    asked = {
+    request = {
         "temperature": 0.5,
         "max_tokens": 50,
         "stop": ["END", "STOP"],
@@ -138,11 +138,11 @@ async def test_what_a_request_asks_of_the_model_reaches_it(start_agent: StartAge
         "parallel_tool_calls": True,
     }
     async with start_agent(says("{}"), says("b")) as agent:
-        await agent.ask(**asked)
+        await agent.ask(**request)
         await agent.ask(max_completion_tokens=60, stop="END", max_tokens=None)
-        first, second = (one.body for one in agent.asked)
+        first, second = (one.body for one in agent.requests)
 
-    assert {name: first[name] for name in asked} == asked
+    assert {name: first[name] for name in request} == request
     assert not first.keys() & {"store", "beckon"}
     assert (second["max_tokens"], second["stop"]) == (60, ["END"])
     assert "temperature" not in second
@@ -156,7 +156,7 @@ async def test_roles_and_content_parts_reach_the_model(start_agent: StartAgent) 
             {"role": "developer", "content": "Be brief."}, {"role": "user", "content": [text, picture]}
         )
         await agent.ask({"role": "user", "content": [text, text]})
-        first, second = (one.body["messages"] for one in agent.asked)
+        first, second = (one.body["messages"] for one in agent.requests)
 
     assert first[0]["role"] == "system"
     assert "Be brief." in first[0]["content"]
@@ -168,14 +168,14 @@ async def test_a_side_request_makes_no_call_where_the_model_makes_none(start_age
     async with start_agent(says("A title"), says("A title")) as agent:
         answer = await agent.ask(user("Name this chat"), max_tokens=20)
         await agent.ask(user("Name this chat"), tool_choice="none")
-        tools = ["tools" in one.body for one in agent.asked]
+        tools = ["tools" in one.body for one in agent.requests]
 
     assert (answer.text, answer.events) == ("A title", [])
     assert tools == [True, False]
     assert BENCH.calls == []
 
 
-async def test_tool_events_are_told_only_to_those_who_ask(start_agent: StartAgent) -> None:
+async def test_tool_events_are_reported_only_to_those_who_ask(start_agent: StartAgent) -> None:
     script = [asks_for(("test_echo", {"text": "x"})), says("ok")]
     async with start_agent(*script, *script, *script) as agent:
         plain = (await agent.post()).json()
@@ -191,27 +191,27 @@ async def test_tool_events_are_told_only_to_those_who_ask(start_agent: StartAgen
     assert answer.events[0]["arguments"] == {"text": "x"}
 
 
-async def test_what_a_tool_reports_is_told_to_those_who_ask_for_events(start_agent: StartAgent) -> None:
+async def test_what_a_tool_reports_is_shown_to_those_who_ask_for_events(start_agent: StartAgent) -> None:
     script = [asks_for(("test_steps", {"steps": [1, 2]})), says("ok")]
     body = {"model": "beckon", "messages": [user("go")], "stream": True, "beckon": {"events": True}}
-    told: list[dict[str, object]] = []
+    shown: list[dict[str, object]] = []
     async with (
         start_agent(*script) as agent,
         agent.http.stream("POST", "/v1/chat/completions", json=body) as response,
     ):
         async for line in response.aiter_lines():
             if line.startswith("data: {") and (event := json.loads(line[6:]).get("beckon")):
-                told.append(event)
+                shown.append(event)
                 if event["type"] == "call.progressed":
                     BENCH.gate.set()
 
-    reports = [event for event in told if event["type"] == "call.progressed"]
+    reports = [event for event in shown if event["type"] == "call.progressed"]
     assert [(event["progress"], event["total"], event["message"]) for event in reports] == [
         (1, 4, "step 1"),
         (2, 4, "step 2"),
     ]
-    assert {event["id"] for event in told} == {told[0]["id"]}
-    assert [event["type"] for event in (told[0], told[-1])] == ["call.started", "call.finished"]
+    assert {event["id"] for event in shown} == {shown[0]["id"]}
+    assert [event["type"] for event in (shown[0], shown[-1])] == ["call.started", "call.finished"]
 
 
 async def test_a_silent_stream_is_kept_alive_with_comments(start_agent: StartAgent) -> None:
@@ -264,7 +264,7 @@ async def test_a_failure_before_the_first_event_has_a_status_and_one_after_it_is
     assert last["error"]["type"] == "server_error"
 
 
-async def nobody_waits(platform: EventPlatform) -> bool:
+async def no_one_waits(platform: EventPlatform) -> bool:
     return await platform.metric("waiting_calls") == 0
 
 
@@ -287,10 +287,10 @@ async def test_a_client_that_hangs_up_frees_the_slot_of_its_tool_call(
         async with hanging_up(agent, stream=stream):
             await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
             assert await platform.metric("waiting_calls") == 1
-        await eventually(lambda: nobody_waits(platform))
+        await eventually(lambda: no_one_waits(platform))
 
         assert agent.service.running == 0
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
         assert await agent.metric("runs_total", ending="cancelled") == 1
 
 
@@ -302,11 +302,11 @@ async def test_a_client_that_hangs_up_ends_the_answer_of_the_model(
     talking = Reply([sse(chunk({"content": "On and on"}), done=False), b": more\n\n"], holds=never)
     async with start_agent(talking) as agent:
 
-        async def was_asked() -> bool:
-            return bool(agent.asked)
+        async def was_requested() -> bool:
+            return bool(agent.requests)
 
         async with hanging_up(agent, stream=stream):
-            await eventually(was_asked)
+            await eventually(was_requested)
         await asyncio.wait_for(agent.model.hung_up.wait(), PATIENCE)
         assert agent.service.running == 0
 

@@ -78,8 +78,8 @@ async def test_a_call_of_the_clients_function_is_handed_back(start_agent: StartA
     (call,) = choice["message"]["tool_calls"]
     assert call["type"] == "function"
     assert call["function"] == {"name": "where_am_i", "arguments": '{"precise":true}'}
-    told = [tool["function"]["name"] for tool in agent.asked[0].body["tools"]]
-    assert {"where_am_i", "test_echo"} <= set(told)
+    shown = [tool["function"]["name"] for tool in agent.requests[0].body["tools"]]
+    assert {"where_am_i", "test_echo"} <= set(shown)
 
 
 async def test_streaming_hands_back_the_same(start_agent: StartAgent, store: Store) -> None:
@@ -104,7 +104,7 @@ async def test_the_model_goes_on_with_the_clients_answer(start_agent: StartAgent
         choice = await ask(http, user("Where am I?"), first, answered(first["tool_calls"][0], "Bonn"))
 
     assert choice["message"]["content"] == "You are in Bonn."
-    _, _, call, result = agent.asked[1].body["messages"]
+    _, _, call, result = agent.requests[1].body["messages"]
     assert result["content"] == "Bonn"
     assert result["tool_call_id"] == call["tool_calls"][0]["id"]
 
@@ -117,7 +117,7 @@ async def test_what_the_clusters_tools_had_answered_is_not_forgotten(
         first = (await ask(http, user("go")))["message"]
         await ask(http, user("go"), first, answered(first["tool_calls"][0], "Bonn"))
 
-    messages = agent.asked[2].body["messages"][1:]
+    messages = agent.requests[2].body["messages"][1:]
     assert [message["role"] for message in messages] == [
         "user",
         "assistant",
@@ -131,11 +131,11 @@ async def test_what_the_clusters_tools_had_answered_is_not_forgotten(
         "beside",
         "Bonn",
     ]
-    asked_for = [call["id"] for message in messages for call in message.get("tool_calls", ())]
-    assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == asked_for
+    requested = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    assert [message["tool_call_id"] for message in messages if message["role"] == "tool"] == requested
 
 
-async def test_nobody_goes_on_from_what_another_did(start_agent: StartAgent, store: Store) -> None:
+async def test_no_one_goes_on_from_what_another_did(start_agent: StartAgent, store: Store) -> None:
     script: list[Script] = [ECHO, ASKS_PLACE, says("Done.")]
     async with start_agent(*script) as agent:
         async with chat(agent, store, "alice") as http:
@@ -143,11 +143,13 @@ async def test_nobody_goes_on_from_what_another_did(start_agent: StartAgent, sto
         async with chat(agent, store, "mallory") as http:
             await ask(http, user("go"), first, answered(first["tool_calls"][0], "Bonn"))
 
-    results = [message["content"] for message in agent.asked[2].body["messages"] if message["role"] == "tool"]
+    results = [
+        message["content"] for message in agent.requests[2].body["messages"] if message["role"] == "tool"
+    ]
     assert results == ["Bonn"]
 
 
-async def test_ids_that_nobody_was_handed_are_what_they_are(start_agent: StartAgent, store: Store) -> None:
+async def test_ids_that_no_one_was_handed_are_what_they_are(start_agent: StartAgent, store: Store) -> None:
     call = {"id": f"chat_{secrets.token_hex(16)}.1", "type": "function", "function": {**PLACE["function"]}}
     call["function"] = {"name": "where_am_i", "arguments": "{}"}
     theirs = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -155,7 +157,7 @@ async def test_ids_that_nobody_was_handed_are_what_they_are(start_agent: StartAg
         choice = await ask(http, user("go"), theirs, answered(call, "Bonn"))
 
     assert choice["message"]["content"] == "Done."
-    assert [message["role"] for message in agent.asked[0].body["messages"]][1:] == [
+    assert [message["role"] for message in agent.requests[0].body["messages"]][1:] == [
         "user",
         "assistant",
         "tool",
@@ -179,7 +181,7 @@ async def test_a_client_that_wants_no_tools_hands_in_none(start_agent: StartAgen
     async with start_agent(says("None.")) as agent, chat(agent, store) as http:
         await ask(http, user("go"), tool_choice="none")
 
-    assert "tools" not in agent.asked[0].body
+    assert "tools" not in agent.requests[0].body
 
 
 async def test_the_typed_client_runs_its_own_functions(start_agent: StartAgent, store: Store) -> None:
@@ -197,7 +199,7 @@ async def test_the_typed_client_runs_its_own_functions(start_agent: StartAgent, 
                 final = await stream.get_final_completion()
 
     assert final.choices[0].message.content == "In Bonn."
-    assert len(agent.asked) == 3
+    assert len(agent.requests) == 3
 
 
 async def test_requests_side_by_side_keep_apart(start_agent: StartAgent, store: Store) -> None:

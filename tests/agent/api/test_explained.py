@@ -134,7 +134,7 @@ def test_what_the_manifests_do_not_say_is_unknown_and_keeps_nothing_from_being_r
     assert found["conditions"]["Ready"] == ("True", "Ready")
 
 
-def test_what_surprises_is_told_beside_the_conditions(tmp_path: Path) -> None:
+def test_what_surprises_is_reported_beside_the_conditions(tmp_path: Path) -> None:
     text = event_type("add").replace(
         "metadata: {name: add}", 'metadata: {name: add, annotations: {beckon.dev/time-out: "3s"}}'
     )
@@ -180,7 +180,7 @@ async def test_the_list_comes_page_by_page(start_agent: StartAgent) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_one_tells_what_a_model_sees_and_which_way_its_calls_go(start_agent: StartAgent) -> None:
+async def test_one_shows_what_a_model_sees_and_which_way_its_calls_go(start_agent: StartAgent) -> None:
     async with start_agent() as agent:
         one = (await agent.http.get("/catalogue/default/test.echo")).json()
         none = await agent.http.get("/catalogue/default/nothing")

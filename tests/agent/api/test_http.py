@@ -84,10 +84,10 @@ async def test_an_encoding_that_is_not_read_is_refused_with_the_cure(
 async def test_pages_of_allowed_origins_may_read_the_answers(
     tmp_path: Path, origins: str, allowed: bool
 ) -> None:
-    asked = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    request = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
     setup = Setup(origins=OriginPolicy.at("127.0.0.1", origins=origins))
     async with running_agent(CLOSED, tmp_path, setup=setup) as agent:
-        before = await agent.http.options("/v1/responses", headers={"origin": PAGE, **asked})
+        before = await agent.http.options("/v1/responses", headers={"origin": PAGE, **request})
         after = await agent.http.get("/v1/models", headers={"origin": PAGE})
         unknown = await agent.http.get("/v1/nothing", headers={"origin": PAGE})
 

@@ -14,14 +14,14 @@ from beckon_agent.telemetry.metrics import Metrics
 from tests.agent.conftest import CLOSED, StartAgent
 from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Setup, running_agent, user
-from tests.agent.scripted_model import KEY, Asked, Reply, asks_for, refuses, says, streamed
+from tests.agent.scripted_model import KEY, ReceivedRequest, Reply, asks_for, refuses, says, streamed
 from tests.agent.tools_for_tests import BENCH
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_health_and_models_are_told(tmp_path: Path) -> None:
+async def test_health_and_models_are_reported(tmp_path: Path) -> None:
     async with running_agent(CLOSED, tmp_path) as agent:
         health = await agent.http.get("/healthz")
         ready = await agent.http.get("/readyz")
@@ -41,7 +41,7 @@ async def test_health_and_models_are_told(tmp_path: Path) -> None:
     assert "beckon" in missing.json()["error"]["message"]
 
 
-async def test_more_runs_than_allowed_are_asked_to_come_again(start_agent: StartAgent) -> None:
+async def test_more_runs_than_allowed_get_a_429(start_agent: StartAgent) -> None:
     async with start_agent(asks_for(("test_wait", {})), says("ok"), setup=Setup(max_runs=1)) as agent:
         first = asyncio.create_task(agent.post())
         await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
@@ -203,8 +203,8 @@ async def test_the_key_is_in_no_answer_and_in_no_log(
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="beckon_agent")
 
-    def repeats_the_key(asked: Asked) -> Reply:
-        assert asked.headers["authorization"] == f"Bearer {KEY}"
+    def repeats_the_key(sent: ReceivedRequest) -> Reply:
+        assert sent.headers["authorization"] == f"Bearer {KEY}"
         return refuses(401, f"Incorrect API key provided: {KEY}")
 
     in_stream = streamed({"error": {"message": f"bad {KEY}", "code": 400}})

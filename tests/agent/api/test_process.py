@@ -27,10 +27,10 @@ async def test_sigterm_lets_an_answer_come_to_its_end_and_exits_with_zero(tmp_pa
         request = {"model": "beckon", "messages": [user("go")], "stream": True}
         asking = asyncio.create_task(agent.http.post("/v1/chat/completions", json=request))
 
-        async def was_asked() -> bool:
-            return bool(agent.model.asked)
+        async def was_requested() -> bool:
+            return bool(agent.model.requests)
 
-        await eventually(was_asked)
+        await eventually(was_requested)
         agent.process.send_signal(signal.SIGTERM)
 
         async def drains() -> bool:
@@ -53,10 +53,10 @@ async def test_what_runs_longer_than_the_drain_is_cut_off(tmp_path: Path) -> Non
         request = {"model": "beckon", "messages": [user("go")]}
         asking = asyncio.create_task(agent.http.post("/v1/chat/completions", json=request))
 
-        async def was_asked() -> bool:
-            return bool(agent.model.asked)
+        async def was_requested() -> bool:
+            return bool(agent.model.requests)
 
-        await eventually(was_asked)
+        await eventually(was_requested)
         agent.process.send_signal(signal.SIGINT)
         status, _ = await agent.ended()
         await asyncio.gather(asking, return_exceptions=True)

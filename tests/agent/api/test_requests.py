@@ -21,11 +21,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def agent(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RunningAgent]:
-    """An agent whose model nobody should ever ask."""
+    """An agent whose model no one should ever ask."""
     setup = Setup(max_request_bytes=2_000_000)
     async with running_agent(CLOSED, tmp_path_factory.mktemp("empty"), setup=setup) as running:
         yield running
-        assert running.asked == []
+        assert running.requests == []
 
 
 def check(document: dict[str, Any], code: str = "invalid_request") -> dict[str, Any]:
@@ -211,7 +211,7 @@ async def test_a_field_of_the_wrong_kind_is_named(
         (b"[" * 50_000, ""),
     ],
 )
-async def test_a_body_that_is_no_request_is_told_what_it_is(
+async def test_a_body_that_is_no_request_is_answered_with_what_it_is(
     agent: RunningAgent, body: bytes, said: str
 ) -> None:
     response = await send(agent, body)
@@ -278,7 +278,7 @@ async def test_what_is_not_known_is_ignored_and_odd_text_reaches_the_model(tmp_p
 
         assert response.status_code == 200, response.text
         assert response.json()["choices"][0]["message"]["content"] == "fine"
-        assert agent.asked[0].body["messages"][-1]["content"].startswith("lone ")
+        assert agent.requests[0].body["messages"][-1]["content"].startswith("lone ")
 
 
 async def test_a_conversation_may_end_with_any_role(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ async def test_a_conversation_may_end_with_any_role(tmp_path: Path) -> None:
         await agent.ask({"role": "system", "content": "Say a."})
         await agent.ask(user("go"), {"role": "assistant", "content": "So"})
 
-        assert len(agent.asked) == 2
+        assert len(agent.requests) == 2
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(tmp_path: Path) -> None:

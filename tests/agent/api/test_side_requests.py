@@ -55,16 +55,16 @@ async def test_no_tool_is_offered_for_a_side_request(
     start_agent: StartAgent, what: str, stream: bool
 ) -> None:
     async with start_agent(says('{ "title": "Sums" }')) as agent:
-        asked = SIDE_REQUESTS[what]
-        answer = await (agent.ask_streaming if stream else agent.ask)(*asked["messages"], **_but(asked))
+        request = SIDE_REQUESTS[what]
+        answer = await (agent.ask_streaming if stream else agent.ask)(*request["messages"], **_but(request))
 
     assert answer.text == '{ "title": "Sums" }'
     assert answer.events == []
-    assert "tools" not in agent.asked[0].body
+    assert "tools" not in agent.requests[0].body
 
 
-def _but(asked: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in asked.items() if name != "messages"}
+def _but(request: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in request.items() if name != "messages"}
 
 
 QUOTING = task("Say what this is.", "{}")
@@ -87,4 +87,4 @@ async def test_a_question_of_a_person_is_offered_all_tools(
     async with start_agent(says("Well.")) as agent:
         await agent.ask(*messages)
 
-    assert agent.asked[0].body["tools"]
+    assert agent.requests[0].body["tools"]

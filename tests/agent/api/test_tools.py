@@ -23,7 +23,7 @@ async def agent(start_agent: StartAgent) -> AsyncIterator[RunningAgent]:
     """An agent whose model is not asked."""
     async with start_agent() as running:
         yield running
-        assert running.asked == []
+        assert running.requests == []
 
 
 def problem(response: httpx.Response, status: int, slug: str) -> dict[str, object]:
@@ -122,7 +122,7 @@ async def test_a_call_by_hand_is_the_event_that_a_call_of_the_agent_would_be(pla
 async def test_a_caller_that_hangs_up_frees_the_slot_of_its_call(
     agent: RunningAgent, platform: EventPlatform
 ) -> None:
-    async def nobody_waits() -> bool:
+    async def no_one_waits() -> bool:
         return await platform.metric("waiting_calls") == 0
 
     async with httpx.AsyncClient(base_url=agent.url, timeout=PATIENCE) as client:
@@ -130,7 +130,7 @@ async def test_a_caller_that_hangs_up_frees_the_slot_of_its_call(
         await asyncio.wait_for(BENCH.waiting.wait(), PATIENCE)
         calling.cancel()
         await asyncio.gather(calling, return_exceptions=True)
-    await eventually(nobody_waits)
+    await eventually(no_one_waits)
 
     assert agent.service.running == 0
 
@@ -147,9 +147,9 @@ async def test_calls_by_hand_count_as_runs(start_agent: StartAgent) -> None:
     assert second.headers["retry-after"] == "1"
 
 
-async def test_who_takes_a_stream_hears_what_the_tool_reports(agent: RunningAgent) -> None:
+async def test_who_takes_a_stream_gets_what_the_tool_reports(agent: RunningAgent) -> None:
     BENCH.reset()
-    told: list[tuple[str, dict[str, object]]] = []
+    shown: list[tuple[str, dict[str, object]]] = []
     accept = {"accept": "application/json, text/event-stream"}
     async with agent.http.stream(
         "POST", "/tools/test_steps", json={"steps": [1, 2]}, headers=accept
@@ -159,14 +159,14 @@ async def test_who_takes_a_stream_hears_what_the_tool_reports(agent: RunningAgen
             if line.startswith("event: "):
                 name = line.removeprefix("event: ")
             elif line.startswith("data: "):
-                told.append((name, json.loads(line.removeprefix("data: "))))
+                shown.append((name, json.loads(line.removeprefix("data: "))))
                 BENCH.gate.set()
 
-    assert told[:2] == [
+    assert shown[:2] == [
         ("progress", {"progress": 1, "total": 4, "message": "step 1"}),
         ("progress", {"progress": 2, "total": 4, "message": "step 2"}),
     ]
-    ((name, answer),) = told[2:]
+    ((name, answer),) = shown[2:]
     assert (name, answer["result"]) == ("result", "there")
 
 

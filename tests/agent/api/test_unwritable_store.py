@@ -49,7 +49,7 @@ async def ready(agent: AgentProcess) -> None:
     await eventually(is_ready)
 
 
-async def test_a_full_disk_is_told_and_chats_that_are_not_stored_go_on(tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_and_chats_that_are_not_stored_go_on(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     async with serving(tmp_path, *[says("hello")] * 3, BECKON_STORE=f"sqlite:///{path}") as agent:
         with closing(sqlite3.connect(path)) as other:  # so that the log is empty, and has to grow

@@ -172,13 +172,13 @@ async def test_the_parsers_of_the_openai_package_return_a_refusal(service: Close
 async def test_a_refusal_is_in_the_run_its_conversation_and_the_next_request(service: ClosedService) -> None:
     conversation = (await service.http.post("/v1/conversations", json={})).json()["id"]
     refused = await respond(service, REFUSING, conversation=conversation)
-    service.model.asked.clear()
+    service.model.requests.clear()
     await respond(service, says("Well."), conversation=conversation)
     items = (await service.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json()["data"]
     run = (await service.http.get(f"/runs/{refused['id']}")).json()
     replay = await service.http.post(f"/runs/{refused['id']}/replay", json={})
 
-    assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}
+    assert service.model.requests[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}
     assert items[1]["content"] == [{"type": "refusal", "refusal": "I cannot."}]
     assert run["steps"][0]["text"] == "I cannot."
     assert '"differences":[]' in replay.text.replace(" ", "")
@@ -199,10 +199,10 @@ async def test_a_refusal_that_a_client_sends_back_reaches_the_model(service: Clo
         {"role": "assistant", "content": None, "refusal": "I cannot."},
         {"role": "user", "content": "Please."},
     ]
-    service.model.asked.clear()
+    service.model.requests.clear()
     await chat(service, says("Well."), messages=history)
 
-    assert service.model.asked[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}
+    assert service.model.requests[0].body["messages"][2] == {"role": "assistant", "content": "I cannot."}
 
 
 CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
@@ -265,7 +265,7 @@ async def test_an_account_with_nothing_left_is_a_429_that_openai_s_package_does_
     service: ClosedService, refusal: Reply, store: bool
 ) -> None:
     service.model.script[:] = [refusal] * 3
-    service.model.asked.clear()
+    service.model.requests.clear()
     async with openai_client(service).with_options(max_retries=2) as client:
         with pytest.raises(RateLimitError) as completion:
             await client.chat.completions.create(
@@ -281,7 +281,7 @@ async def test_an_account_with_nothing_left_is_a_429_that_openai_s_package_does_
         assert "retry-after" not in error.response.headers
     assert events[-2].type == "error"
     assert events[-2].code == "insufficient_quota"
-    assert len(service.model.asked) == 3
+    assert len(service.model.requests) == 3
 
 
 @pytest.mark.parametrize("status", [500, 504, 529])

@@ -138,7 +138,7 @@ async def closed_service(
         aiohttp.ClientSession() as session,
     ):
         limits = RunLimits(call_timeout=10)
-        made = [Agent(name, "default", "You are a test.", limits, told) for name, told in agents.items()]
+        made = [Agent(name, "default", "You are a test.", limits, shown) for name, shown in agents.items()]
         source = FolderSource([platform.folder], made[0].source)
         tools = Still(source.current, source)
         hosted = [AgentHandle(agent.name, agent, DialectModel(client, "native"), tools) for agent in made]

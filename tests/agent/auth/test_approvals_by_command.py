@@ -45,8 +45,8 @@ async def test_what_waits_and_what_was_done_is_listed_with_the_ids_to_go_on_with
 ) -> None:
     nothing = await run(service, "approvals")
     service.model.script[:] = [DANGER, DANGER, says("Done.")]
-    asked = await run(service, "ask", "--stored", "do it twice")
-    (response,) = {word for word in asked.stderr.split() if word.startswith("resp_")}
+    pending = await run(service, "ask", "--stored", "do it twice")
+    (response,) = {word for word in pending.stderr.split() if word.startswith("resp_")}
     first = await run(service, "approvals")
     await run(service, "approve", response)
     second = await run(service, "approvals", "--json")
@@ -72,14 +72,14 @@ async def test_what_waits_and_what_was_done_is_listed_with_the_ids_to_go_on_with
 
 async def test_a_question_waits_for_a_word_and_the_word_brings_the_answer(service: ClosedService) -> None:
     service.model.script[:] = [DANGER, says("Done.")]
-    asked = await run(service, "ask", "--stored", "do it")
+    pending = await run(service, "ask", "--stored", "do it")
     called_before = list(BENCH.calls)
-    (response,) = {word for word in asked.stderr.split() if word.startswith("resp_")}
+    (response,) = {word for word in pending.stderr.split() if word.startswith("resp_")}
     allowed = await run(service, "approve", response, "--reason", "it is time")
     again = await run(service, "approve", response)
     otherwise = await run(service, "approve", response, "--deny")
 
-    assert "? test_danger()   waits for a person's approval" in asked.stdout
+    assert "? test_danger()   waits for a person's approval" in pending.stdout
     assert called_before == []
     assert allowed.stdout.splitlines() == ["→ test_danger()", "← test_danger: done", "Done."]
     assert BENCH.calls == ["danger"]
@@ -88,18 +88,18 @@ async def test_a_question_waits_for_a_word_and_the_word_brings_the_answer(servic
     assert "was approved already" in otherwise.stderr
 
 
-async def test_a_denied_call_is_not_made_and_the_reason_is_told(service: ClosedService) -> None:
+async def test_a_denied_call_is_not_made_and_the_reason_is_reported(service: ClosedService) -> None:
     service.model.script[:] = [DANGER, says("Then not.")]
-    asked = json.loads((await run(service, "ask", "--stored", "--json", "do it")).stdout)
-    ended = await run(service, "approve", asked["response"], "--deny", "--reason", "too risky", "--json")
+    pending = json.loads((await run(service, "ask", "--stored", "--json", "do it")).stdout)
+    ended = await run(service, "approve", pending["response"], "--deny", "--reason", "too risky", "--json")
     assert ended.returncode == 0, ended.stderr
     denied = json.loads(ended.stdout)
-    told = service.model.asked[-1].body["messages"][-1]["content"]
+    shown = service.model.requests[-1].body["messages"][-1]["content"]
 
-    assert (asked["waiting"], asked["answer"]) == (["test_danger"], "")
+    assert (pending["waiting"], pending["answer"]) == (["test_danger"], "")
     assert (denied["answer"], denied["waiting"]) == ("Then not.", [])
     assert denied["calls"][0]["failed"] is True
-    assert "too risky" in told
+    assert "too risky" in shown
     assert BENCH.calls == []
 
 
@@ -114,7 +114,7 @@ async def test_what_cannot_be_allowed_is_one_line(service: ClosedService, respon
     assert (len(ended.stderr.splitlines()), said in ended.stderr) == (1, True)
 
 
-async def test_an_answer_that_waits_for_nothing_is_told_so(service: ClosedService) -> None:
+async def test_an_answer_that_waits_for_nothing_is_reported_as_such(service: ClosedService) -> None:
     service.model.script[:] = [says("Hello.")]
     made = (await service.http.post("/v1/responses", json={"model": "beckon", "input": "go"})).json()
     ended = await run(service, "approve", made["id"])

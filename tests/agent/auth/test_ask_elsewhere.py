@@ -109,7 +109,7 @@ async def test_an_agent_that_does_not_answer_is_not_replaced_by_a_local_one(
     assert printed.stderr.count("\n") == 1
 
 
-async def test_a_terminal_is_asked_for_the_key_and_shows_the_commands(service: ClosedService) -> None:
+async def test_a_terminal_is_prompted_for_the_key_and_shows_the_commands(service: ClosedService) -> None:
     service.model.script[:] = [says("Good day.")]
 
     assert await asyncio.to_thread(_chat_on_a_terminal, str(service.http.base_url)) == 0

@@ -39,8 +39,8 @@ async def test_the_command_line_sends_its_key(service: ClosedService, key: str) 
     service.model.add(says("hello"))
     async with AgentClient(str(service.http.base_url), key) as client:
         assert await client.list_agents() == ["open"]
-        ((name, told),) = [event async for event in client.call_tool("test_echo", {"text": "x"})]
-        assert (name, told["result"]) == ("result", "x")
+        ((name, shown),) = [event async for event in client.call_tool("test_echo", {"text": "x"})]
+        assert (name, shown["result"]) == ("result", "x")
         question = [{"role": "user", "content": "go"}]
         chunks = [chunk async for chunk in client.stream_chat("open", question)]
 

@@ -141,7 +141,7 @@ async def test_a_credential_that_cannot_be_one_is_refused_and_not_repeated(
     assert not secret or secret not in answer.text + caplog.text
 
 
-async def test_on_loopback_nobody_needs_a_key_where_none_is_set_up(session: aiohttp.ClientSession) -> None:
+async def test_on_loopback_no_one_needs_a_key_where_none_is_set_up(session: aiohttp.ClientSession) -> None:
     async with behind(make_authenticator(AccessOptions(host="127.0.0.1"), session)) as http:
         plain = await http.get("/who")
         with_a_key_of_a_client_that_must_send_one = await http.get("/who", headers=bearer("none"))
@@ -235,7 +235,7 @@ async def test_a_web_socket_is_closed(keys: Path) -> None:
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
-async def test_an_issuer_behind_a_private_authority_is_asked_with_its_certificate(
+async def test_an_issuer_behind_a_private_authority_is_called_with_its_certificate(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
     authority, stranger = tmp_path / "ca.pem", tmp_path / "nonsense.pem"
@@ -269,7 +269,7 @@ async def test_a_wrong_setting_of_the_issuer_names_itself(
     ("public_url", "base"),
     [("", "http://agent.example:8080"), ("https://agents.example/", "https://agents.example")],
 )
-async def test_clients_are_told_where_tokens_come_from(
+async def test_clients_learn_where_tokens_come_from(
     public_url: str, base: str, issuer: Issuer, session: aiohttp.ClientSession
 ) -> None:
     """RFC 9728: the challenge leads to a document that names the issuer, and the resource as it was asked."""
@@ -308,13 +308,13 @@ async def test_a_host_that_is_none_is_not_repeated(
     assert refused.headers["www-authenticate"] == 'Bearer realm="beckon"'
 
 
-async def test_where_there_is_no_issuer_there_is_nothing_to_tell(keys: Path) -> None:
+async def test_where_there_is_no_issuer_there_is_nothing_to_show(keys: Path) -> None:
     async with behind(Authenticator(keys=KeyFile(keys))) as http:
         assert (await http.get("/.well-known/oauth-protected-resource")).status_code == 401
         assert "resource_metadata" not in (await http.get("/mcp")).headers["www-authenticate"]
 
 
-def test_nobody_asks_where_nobody_has_said_who_asks() -> None:
+def test_no_one_asks_where_no_one_has_said_who_asks() -> None:
     with pytest.raises(NoPrincipal):
         current_principal()
     with acting_as(ANONYMOUS):
@@ -338,5 +338,5 @@ def test_a_principal_is_read_as_it_was_written(who: Principal) -> None:
     [{}, {"id": "oidc:a"}, {"id": "", "groups": [], "kind": "key"}, {"id": 1, "groups": [], "kind": "key"},
      {"id": "oidc:a", "groups": [], "kind": "root"}, {"id": "oidc:a", "groups": "ops", "kind": "oidc"}],
 )  # fmt: skip
-def test_what_is_no_principal_is_nobody(document: dict[str, object]) -> None:
+def test_what_is_no_principal_is_no_one(document: dict[str, object]) -> None:
     assert read_principal(document) == UNAUTHENTICATED

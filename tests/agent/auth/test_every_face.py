@@ -102,13 +102,13 @@ async def test_no_route_lets_a_stranger_in(callers: Callers) -> None:
 async def test_an_agent_of_others_is_not_there(callers: Callers, name: str) -> None:
     service = callers.service
     service.model.script[:] = [says("hello")]
-    asked = len(service.model.asked)
+    sent = len(service.model.requests)
 
     refused = await FACES[name].begin(service.http, "ops", callers.other)
-    asked_for_other = len(service.model.asked) - asked
+    requested_other = len(service.model.requests) - sent
     admitted = await FACES[name].begin(service.http, "ops", callers.owner)
 
-    assert (refused.status_code, asked_for_other) == (404, 0)
+    assert (refused.status_code, requested_other) == (404, 0)
     assert admitted.status_code == 200
 
 
@@ -138,7 +138,7 @@ def is_refused(answer: httpx.Response, run: str) -> bool:
 async def test_a_quota_of_requests_ends_in_the_shape_of_the_face(callers: Callers, name: str) -> None:
     service, face = callers.service, FACES[name]
     service.model.script[:] = [says("hello")]
-    asked = len(service.model.asked)
+    sent = len(service.model.requests)
 
     first = await face.begin(service.http, f"once-{name}", callers.owner)
     second = await face.begin(service.http, f"once-{name}", callers.owner)
@@ -147,7 +147,7 @@ async def test_a_quota_of_requests_ends_in_the_shape_of_the_face(callers: Caller
     assert not face.refuses_later(first)
     assert face.refuses_later(second), second.text
     assert "the quota of 1 requests in 3600 s" in second.text
-    assert len(service.model.asked) - asked <= 1
+    assert len(service.model.requests) - sent <= 1
 
 
 async def test_a_context_of_another_caller_begins_a_conversation_of_its_own(callers: Callers) -> None:
@@ -162,7 +162,7 @@ async def test_a_context_of_another_caller_begins_a_conversation_of_its_own(call
     answer = await http.post(path, json=taken, headers={**callers.other, **A2A})
 
     assert answer.json()["task"]["contextId"] == context
-    assert SECRET not in str(callers.service.model.asked[-1].body)
+    assert SECRET not in str(callers.service.model.requests[-1].body)
 
 
 async def test_an_interrupt_is_answered_by_its_owner_alone(callers: Callers) -> None:
@@ -170,10 +170,8 @@ async def test_an_interrupt_is_answered_by_its_owner_alone(callers: Callers) -> 
     callers.service.model.script[:] = [asks_for(("test_danger", {})), says(SECRET)]
     question = [{"id": "m", "role": "user", "content": "go"}]
     BENCH.calls.clear()
-    asked = await http.post(
-        "/agents/open/ag-ui", json={**thread, "messages": question}, headers=callers.owner
-    )
-    (interrupt,) = re.findall(r"mcpr_[^\"]+", asked.text)
+    sent = await http.post("/agents/open/ag-ui", json={**thread, "messages": question}, headers=callers.owner)
+    (interrupt,) = re.findall(r"mcpr_[^\"]+", sent.text)
     answer = {"interruptId": interrupt, "status": "resolved", "payload": {"approved": True}}
 
     refused = await http.post(

@@ -111,7 +111,7 @@ async def test_an_agent_answers_those_who_may_use_it_and_is_not_there_for_others
     service, credential = house.service, house.credentials[caller]
     allowed = agent in MAY_USE[caller]
     service.model.script[:] = [says("hello")]
-    asked_before = len(service.model.asked)
+    requested_before = len(service.model.requests)
 
     whole = await service.chat(agent, credential)
     service.model.script[:] = [says("hello")]
@@ -122,7 +122,7 @@ async def test_an_agent_answers_those_who_may_use_it_and_is_not_there_for_others
 
     answers = [whole, streamed, described, listed, called]
     assert [answer.status_code for answer in answers] == [200 if allowed else 404] * 5
-    assert len(service.model.asked) - asked_before == (2 if allowed else 0)
+    assert len(service.model.requests) - requested_before == (2 if allowed else 0)
     if not allowed:
         assert whole.json()["error"]["code"] == "model_not_found"
         shown = whole.json()["error"]["message"].partition("one of: ")[2]
@@ -140,7 +140,7 @@ async def test_a_caller_is_offered_the_tools_that_rules_name_the_caller_for(
     listed = await service.tools("split", credential)
     await service.chat("split", credential)
 
-    declared = [tool["function"]["name"] for tool in service.model.asked[-1].body["tools"]]
+    declared = [tool["function"]["name"] for tool in service.model.requests[-1].body["tools"]]
     assert listed == declared == MAY_CALL[caller]
 
 
@@ -169,7 +169,7 @@ async def test_a_message_about_an_unknown_tool_names_no_tool_of_others(house: Ho
     assert "did you mean" not in answer.text
 
 
-@pytest.mark.parametrize(("caller", "agent"), list(product(MAY_USE, ["open", "group", "nobody", "split"])))
+@pytest.mark.parametrize(("caller", "agent"), list(product(MAY_USE, ["open", "group", "no_one", "split"])))
 async def test_stored_runs_events_and_mcp_are_for_the_same_callers(
     house: House, caller: str, agent: str
 ) -> None:
@@ -276,7 +276,7 @@ FACES = [
 async def test_no_face_lets_a_stranger_in(house: House, stranger: str, face: tuple[str, str]) -> None:
     (method, path), credential = face, house.credentials[stranger]
     BENCH.calls.clear()
-    asked_before = len(house.service.model.asked)
+    requested_before = len(house.service.model.requests)
 
     answer = await house.service.http.request(
         method, path, headers=bearing(credential), json={"model": "open", "text": "x", "messages": []}
@@ -294,11 +294,11 @@ async def test_no_face_lets_a_stranger_in(house: House, stranger: str, face: tup
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["type"].endswith("/invalid-api-key")
     assert credential is None or credential not in answer.text
-    assert (BENCH.calls, len(house.service.model.asked)) == ([], asked_before)
+    assert (BENCH.calls, len(house.service.model.requests)) == ([], requested_before)
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-async def test_probes_are_open_and_tell_a_stranger_of_no_agent_and_the_metrics_are_not(
+async def test_probes_are_open_and_show_a_stranger_of_no_agent_and_the_metrics_are_not(
     house: House, stranger: str
 ) -> None:
     http, headers = house.service.http, bearing(house.credentials[stranger])

@@ -62,7 +62,9 @@ GOOD = '"hash": "sha256:' + "a" * 64 + '"'
         ('{"name": "ci", "expire": "2020-01-01T00:00:00Z", ' + GOOD + "}", "unknown field 'expire'"),
     ],
 )
-def test_a_line_that_is_no_key_is_told_by_its_number_and_takes_no_other_with_it(line: str, why: str) -> None:
+def test_a_line_that_is_no_key_is_reported_by_its_number_and_takes_no_other_with_it(
+    line: str, why: str
+) -> None:
     entry = new_entry(new_key(), "good")
 
     entries, (bad,) = read_lines(f"{entry.line()}\n{line}\n")
@@ -160,7 +162,7 @@ def test_without_a_file_no_key_is_valid_and_the_log_says_so_once(
     assert caplog.text.count("cannot be read") == 2
 
 
-def test_what_is_no_list_of_keys_lets_nobody_in(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_no_list_of_keys_lets_no_one_in(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     key = new_key()
     file.write_bytes(b"\xff\xfe" + new_entry(key, "a").line().encode())
     assert KeyFile(file).find_key(key) is None

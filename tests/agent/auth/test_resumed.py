@@ -1,4 +1,4 @@
-"""Whoever goes on with a stored run does so for the one who began it."""
+"""Anyone who goes on with a stored run does so for the one who began it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -72,7 +72,7 @@ async def left_by_a_dead_process(service: ClosedService, who: Principal) -> str:
         run = a_run(who)
         dying = RunEngine(Crashing(service.store, 0, lands=False), service.service, "dying", QUICK)
         await dying.start(Ask(run, found, Options()))
-    await eventually(lambda: asyncio.sleep(0, service.model.asked))
+    await eventually(lambda: asyncio.sleep(0, service.model.requests))
     return run.id
 
 
@@ -96,15 +96,17 @@ async def test_a_run_that_is_taken_over_has_the_tools_of_its_owner(service: Clos
         run = await ended(service, run_id)
 
     assert run.status == "completed"
-    offered = [[tool["function"]["name"] for tool in asked.body["tools"]] for asked in service.model.asked]
+    offered = [
+        [tool["function"]["name"] for tool in request.body["tools"]] for request in service.model.requests
+    ]
     assert offered == [["test_echo"], ["test_echo"]]
 
 
-async def test_a_run_of_whom_nobody_knows_is_not_gone_on_with(service: ClosedService) -> None:
+async def test_a_run_of_whom_no_one_knows_is_not_gone_on_with(service: ClosedService) -> None:
     await service.store.runs.create(a_run(ALICE), holder="dead", seconds=0)
 
     async with serving(service):
         run = await ended(service, "run_1")
 
     assert (run.status, (run.error or {})["code"]) == ("failed", "agent_gone")
-    assert service.model.asked == []
+    assert service.model.requests == []

@@ -53,7 +53,7 @@ def test_an_agent_is_for_those_whom_its_access_names(access: Access, let_in: set
     assert {who for who in EVERYONE if may_use(access, who)} == let_in
 
 
-def test_denied_by_default_an_agent_without_rules_is_for_nobody() -> None:
+def test_denied_by_default_an_agent_without_rules_is_for_no_one() -> None:
     assert not any(may_use(Access(), who, deny_by_default=True) for who in EVERYONE)
     assert may_use(Access(Callers(frozenset({"*"}))), CI, deny_by_default=True)
 
@@ -72,19 +72,19 @@ PAY = tool("pay", area="money")
 TOOLS = {one.name: one for one in (PAY, READ, WRITE)}
 
 
-def agent(told: Terms) -> Agent:
-    return Agent("a", "default", "", Limits(call_timeout=30), told)
+def agent(rules: Terms) -> Agent:
+    return Agent("a", "default", "", Limits(call_timeout=30), rules)
 
 
-def offered(told: Terms, who: Principal) -> list[str]:
-    return list(allowed_tools(agent(told), mask_of(told.access, who), TOOLS))
+def offered(rules: Terms, who: Principal) -> list[str]:
+    return list(allowed_tools(agent(rules), mask_of(rules.access, who), TOOLS))
 
 
 def test_a_policy_for_the_broker_withholds_what_goes_past_it() -> None:
     past = replace(tool("past"), dispatch="direct", address="http://past.example")
-    told = terms(toolPolicies=[{"dispatch": "broker"}])
+    rules = terms(toolPolicies=[{"dispatch": "broker"}])
 
-    assert list(allowed_tools(agent(told), None, {**TOOLS, past.name: past})) == list(TOOLS)
+    assert list(allowed_tools(agent(rules), None, {**TOOLS, past.name: past})) == list(TOOLS)
 
 
 def test_without_rules_every_tool_is_offered_as_it_is() -> None:
@@ -94,7 +94,7 @@ def test_without_rules_every_tool_is_offered_as_it_is() -> None:
 def test_a_caller_has_the_tools_of_the_rules_that_name_the_caller() -> None:
     money = {"selector": {"matchLabels": {"area": "money"}}}
     no_money = {"selector": {"matchExpressions": [{"key": "area", "operator": "NotIn", "values": ["money"]}]}}
-    told = terms(
+    rules = terms(
         access={
             "toolRules": [
                 {"groups": ["finance"], "tools": money},
@@ -104,11 +104,11 @@ def test_a_caller_has_the_tools_of_the_rules_that_name_the_caller() -> None:
         }
     )
 
-    assert offered(told, ALICE) == ["pay", "read_order", "write_order"]
-    assert offered(told, CI) == ["read_order", "write_order"]
-    assert offered(told, ANONYMOUS) == ["read_order", "write_order"]
-    assert offered(told, KEY_OF_A_NAMESAKE) == ["pay", "read_order", "write_order"]
-    assert offered(told, UNAUTHENTICATED) == []
+    assert offered(rules, ALICE) == ["pay", "read_order", "write_order"]
+    assert offered(rules, CI) == ["read_order", "write_order"]
+    assert offered(rules, ANONYMOUS) == ["read_order", "write_order"]
+    assert offered(rules, KEY_OF_A_NAMESAKE) == ["pay", "read_order", "write_order"]
+    assert offered(rules, UNAUTHENTICATED) == []
     assert offered(terms(access={"toolRules": []}), CI) == []
 
 
@@ -119,7 +119,7 @@ def test_only_what_reads_is_offered_where_a_policy_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policies", "asked"),
+    ("policies", "guarded"),
     [
         ([{"approval": "Always"}], ["pay", "read_order", "write_order"]),
         ([{"approval": "Writes"}], ["pay", "write_order"]),
@@ -130,11 +130,11 @@ def test_only_what_reads_is_offered_where_a_policy_says_so() -> None:
     ],
 )  # fmt: skip
 def test_policies_ask_for_approval_where_event_types_do_not(
-    policies: list[object], asked: Sequence[str]
+    policies: list[object], guarded: Sequence[str]
 ) -> None:
     found = allowed_tools(agent(terms(toolPolicies=policies)), None, TOOLS)
 
-    assert [name for name, one in found.items() if one.requires_approval] == asked
+    assert [name for name, one in found.items() if one.requires_approval] == guarded
 
 
 def test_a_policy_never_takes_back_what_an_event_type_asks_for() -> None:
@@ -146,9 +146,9 @@ def test_a_policy_never_takes_back_what_an_event_type_asks_for() -> None:
 
 
 def test_the_shortest_time_counts() -> None:
-    told = terms(toolPolicies=[{"timeoutSeconds": 25}, {"timeoutSeconds": 60, "tools": {"names": ["pay"]}}])
+    rules = terms(toolPolicies=[{"timeoutSeconds": 25}, {"timeoutSeconds": 60, "tools": {"names": ["pay"]}}])
 
-    found = allowed_tools(agent(told), None, TOOLS)
+    found = allowed_tools(agent(rules), None, TOOLS)
 
     assert {name: one.timeout for name, one in found.items()} == {
         "pay": 25, "read_order": 25, "write_order": 20
@@ -169,7 +169,7 @@ def test_the_strictest_rule_for_calls_from_text_counts() -> None:
 
 
 def test_the_strictest_bounds_count() -> None:
-    told = terms(
+    rules = terms(
         toolPolicies=[
             {"concurrency": 5, "rate": {"calls": 100, "seconds": 3600}},
             {"concurrency": 2, "rate": {"calls": 5, "seconds": 60}, "tools": {"names": ["pay"]}},
@@ -177,12 +177,12 @@ def test_the_strictest_bounds_count() -> None:
         ]
     )
 
-    assert bounds_of(PAY, told.policies) == Bounds(2, (Rate(5, 60), Rate(100, 3600)))
-    assert bounds_of(READ, told.policies) == Bounds(5, (Rate(100, 3600),))
+    assert bounds_of(PAY, rules.policies) == Bounds(2, (Rate(5, 60), Rate(100, 3600)))
+    assert bounds_of(READ, rules.policies) == Bounds(5, (Rate(100, 3600),))
     assert bounds_of(PAY, ()) == Bounds()
 
 
-class Unasked:
+class NotCalled:
     """A model that is not asked."""
 
     name = "unasked"
@@ -196,8 +196,8 @@ class Unasked:
         raise AssertionError("this model is not asked")
 
 
-def roster(told: Terms, catalogue: Still | None = None) -> PermittedAgents:
-    hosted = AgentHandle("a", agent(told), Unasked(), catalogue or Still(Catalogue(TOOLS)))
+def roster(rules: Terms, catalogue: Still | None = None) -> PermittedAgents:
+    hosted = AgentHandle("a", agent(rules), NotCalled(), catalogue or Still(Catalogue(TOOLS)))
     return PermittedAgents(Several([hosted]))
 
 
@@ -208,7 +208,7 @@ def seen(permitted: PermittedAgents, who: Principal) -> Catalogue:
     return found.catalogue.current
 
 
-def test_no_agent_is_found_where_nobody_has_said_who_asks() -> None:
+def test_no_agent_is_found_where_no_one_has_said_who_asks() -> None:
     permitted = roster(terms())
 
     with pytest.raises(NoPrincipal):
@@ -221,10 +221,10 @@ def test_no_agent_is_found_where_nobody_has_said_who_asks() -> None:
 
 
 def test_callers_of_the_same_rules_see_the_very_same_catalogue_until_it_changes() -> None:
-    """Whoever keeps an index beside a catalogue need not make it for each request."""
-    told = terms(access={"toolRules": [{"users": ["*"], "tools": {"names": ["pay"]}}]})
+    """Anyone who keeps an index beside a catalogue need not make it for each request."""
+    rules = terms(access={"toolRules": [{"users": ["*"], "tools": {"names": ["pay"]}}]})
     source = Still(Catalogue(TOOLS))
-    permitted = roster(told, source)
+    permitted = roster(rules, source)
     first = seen(permitted, CI)
 
     assert seen(permitted, ALICE) is first
@@ -237,10 +237,10 @@ def test_callers_of_the_same_rules_see_the_very_same_catalogue_until_it_changes(
 
 
 def test_a_run_keeps_what_its_principal_may_use_and_follows_the_catalogue() -> None:
-    told = terms(access={"toolRules": [{"groups": ["ops"], "tools": {}}]})
+    rules = terms(access={"toolRules": [{"groups": ["ops"], "tools": {}}]})
     source = Still(Catalogue({"pay": PAY}))
     with acting_as(CI):
-        found = roster(told, source).find("a")
+        found = roster(rules, source).find("a")
     assert isinstance(found, AgentHandle)
 
     source.current = Catalogue(TOOLS)
@@ -261,7 +261,7 @@ def test_an_agent_that_takes_no_requests_is_known_to_those_who_were_let_in() -> 
         assert permitted.find("a") is None
 
 
-def test_what_was_refused_is_not_told_to_callers_with_rules() -> None:
+def test_what_was_refused_is_not_shown_to_callers_with_rules() -> None:
     whole = Catalogue(TOOLS, refusals=(), skipped=())
     open_to_all = seen(roster(terms(), Still(whole)), CI)
     ruled = seen(roster(terms(access={"toolRules": []}), Still(whole)), CI)

@@ -263,7 +263,7 @@ async def test_keys_that_are_too_old_are_trusted_no_more(
         ("no keys", "did not contain any keys"),
     ],
 )
-async def test_what_the_issuer_answers_wrongly_is_logged_and_nobody_is_let_in(
+async def test_what_the_issuer_answers_wrongly_is_logged_and_no_one_is_let_in(
     trouble: str,
     logged: str,
     issuer: Issuer,
@@ -303,7 +303,7 @@ async def test_a_discovery_document_of_another_is_not_followed(
     assert logged in caplog.text
 
 
-async def test_an_issuer_that_is_away_lets_nobody_in(session: aiohttp.ClientSession, issuer: Issuer) -> None:
+async def test_an_issuer_that_is_away_lets_no_one_in(session: aiohttp.ClientSession, issuer: Issuer) -> None:
     token = issuer.token()
     away = KeySource(issuer.url, "http://127.0.0.1:9/keys")
     checks = TokenVerifier(KeySet(session, away), Expected(issuer=issuer.url, audiences=(AUDIENCE,)))
@@ -346,7 +346,7 @@ def test_keys_are_not_fetched_where_anybody_on_the_way_could_change_them(url: st
         KeySource(url or "x:")
 
 
-def test_an_issuer_of_this_machine_or_behind_tls_is_asked() -> None:
+def test_an_issuer_of_this_machine_or_behind_tls_is_called() -> None:
     KeySource("https://issuer.example/realm", trust=ssl.create_default_context())
     KeySource("http://localhost:8080")
     KeySource("http://[::1]:8080", "http://127.0.0.2/keys")

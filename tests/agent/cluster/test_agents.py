@@ -117,8 +117,8 @@ async def test_a_changed_agent_reaches_the_next_request_and_a_run_that_has_begun
     call = asks_for(("nothing", {}))
     model.script = [Reply(call.pieces, holds=held)]
     running = asyncio.create_task(cluster.post("helper"))
-    asked = len(model.asked)
-    await eventually(lambda: _asked(model, asked + 1))
+    sent = len(model.requests)
+    await eventually(lambda: _requested(model, sent + 1))
     await cluster.server.put("agents", agent("helper", systemPrompt="After."))
     await cluster.serves("helper", system="After.")
     held.set()
@@ -128,8 +128,8 @@ async def test_a_changed_agent_reaches_the_next_request_and_a_run_that_has_begun
     assert "After." not in text
 
 
-async def _asked(model: ModelServer, number: int) -> bool:
-    return len(model.asked) >= number
+async def _requested(model: ModelServer, number: int) -> bool:
+    return len(model.requests) >= number
 
 
 async def test_an_agent_that_is_deleted_is_unknown_and_its_run_comes_to_its_end(
@@ -140,8 +140,8 @@ async def test_an_agent_that_is_deleted_is_unknown_and_its_run_comes_to_its_end(
     await cluster.serves("helper")
     model.script = [Reply(asks_for(("nothing", {})).pieces, holds=held)]
     running = asyncio.create_task(cluster.post("helper"))
-    asked = len(model.asked)
-    await eventually(lambda: _asked(model, asked + 1))
+    sent = len(model.requests)
+    await eventually(lambda: _requested(model, sent + 1))
     await cluster.server.delete("agents", "helper")
     await cluster.refuses("helper", 404, "set 'model' to one of: beckon")
     held.set()
@@ -306,7 +306,7 @@ async def _number(running: RunningCluster, name: str) -> float:
     return float(row.rpartition(" ")[2])
 
 
-async def test_a_streamed_answer_names_the_agent_as_it_was_asked_for(cluster: RunningCluster) -> None:
+async def test_a_streamed_answer_names_the_agent_as_it_was_requested(cluster: RunningCluster) -> None:
     await cluster.server.put("agents", agent("helper", "team-a"))
     await cluster.serves("team-a/helper")
     response = await cluster.post("team-a/helper", stream=True, messages=[user("hi")])

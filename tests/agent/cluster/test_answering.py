@@ -66,7 +66,7 @@ async def reported(server: ApiServer, name: str, status: str) -> Document:
 
 
 def patches(server: ApiServer) -> int:
-    return sum(method == "PATCH" for method, _ in server.asked)
+    return sum(method == "PATCH" for method, _ in server.requests)
 
 
 async def test_a_tool_whose_calls_all_fail_says_so_and_says_when_it_answers_again(

@@ -174,7 +174,9 @@ def test_a_service_that_takes_no_calls_is_named_where_a_call_stops() -> None:
         ({}, ""),
     ],
 )
-def test_how_a_trigger_delivers_is_told_as_far_as_it_is_known(delivers: dict[str, Any], note: str) -> None:
+def test_how_a_trigger_delivers_is_reported_as_far_as_it_is_known(
+    delivers: dict[str, Any], note: str
+) -> None:
     written = tool(DECLARED, ("Routed", "True", "Routed", ""), REPLIES)
     written["status"]["routes"] = [{"trigger": "to-add", **delivers}]
 

@@ -50,8 +50,8 @@ async def test_the_services_key_goes_to_the_services_own_server_only(
         await running.serves("inherits", model="other")
         await running.status("elsewhere", ModelAnswers="Answers")
 
-    assert {asked.headers["authorization"] for asked in own.asked} == {f"Bearer {KEY}"}
-    assert all("authorization" not in asked.headers for asked in other.asked)
+    assert {sent.headers["authorization"] for sent in own.requests} == {f"Bearer {KEY}"}
+    assert all("authorization" not in sent.headers for sent in other.requests)
     assert set(other.listed) == {""}
     assert KEY not in caplog.text
 
@@ -77,9 +77,9 @@ async def test_an_agents_key_comes_from_its_secret_and_a_changed_one_needs_no_re
 
     assert refused.status_code == 502
     assert "put a valid key into the Secret model-key" in str(status)
-    told = caplog.text + str(server.statuses) + refused.text
-    assert "first-secret-key" not in told
-    assert "second-secret-key" not in told
+    shown = caplog.text + str(server.statuses) + refused.text
+    assert "first-secret-key" not in shown
+    assert "second-secret-key" not in shown
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ async def test_a_secret_that_cannot_be_read_now_leaves_the_key_that_is_known(
 
 
 def secret_reads(server: ApiServer) -> list[str]:
-    return [path for method, path in server.asked if method == "GET"]
+    return [path for method, path in server.requests if method == "GET"]
 
 
 async def test_a_change_that_waits_for_its_key_is_served_as_before_until_then(
@@ -160,7 +160,7 @@ async def test_a_change_that_waits_for_its_key_is_served_as_before_until_then(
         await running.serves("helper", system="New.")
 
     assert before.status_code == 200
-    assert [asked.headers["authorization"] for asked in model.asked][-1] == "Bearer second-key"
+    assert [sent.headers["authorization"] for sent in model.requests][-1] == "Bearer second-key"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ async def test_a_model_that_is_taken_again_in_time_stays_open() -> None:
     assert first is again
 
 
-async def test_a_refused_key_is_told_at_once() -> None:
+async def test_a_refused_key_is_reported_at_once() -> None:
     denied: list[str] = []
     async with model_server(keys={"another"}) as model:
         pool = ModelPool(lambda: denied.append("denied"), grace=0)
@@ -264,7 +264,7 @@ async def test_no_key_shows_in_the_text_of_what_holds_it() -> None:
     assert "hush-hush" not in repr(spec(CLOSED, "hush-hush")) + repr(Key("hush-hush"))
 
 
-async def test_keys_that_nobody_wants_any_more_are_forgotten_and_one_failure_stops_no_other() -> None:
+async def test_keys_that_no_one_wants_any_more_are_forgotten_and_one_failure_stops_no_other() -> None:
     here, there = (SecretEntry("default", SecretKey(name, "api-key")) for name in ("here", "there"))
     wanted = {here, there}
     read: list[str] = []
@@ -313,5 +313,5 @@ async def test_two_agents_with_one_reference_use_the_same_connections(
             await running.ask("two")
 
     # A busy client may open another connection, which both agents use then, too.
-    peers = [asked.headers["x-peer"] for asked in model.asked[-6:]]
+    peers = [sent.headers["x-peer"] for sent in model.requests[-6:]]
     assert set(peers[0::2]) & set(peers[1::2])

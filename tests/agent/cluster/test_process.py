@@ -19,7 +19,7 @@ from tests.patience import PATIENCE, eventually
 from tests.sources.api_server import api_server
 
 
-async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told(
+async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_stopped(
     tmp_path: Path, unused_tcp_port: int
 ) -> None:
     async with api_server() as server, model_server() as model:
@@ -49,8 +49,8 @@ async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told
                 process.send_signal(signal.SIGTERM)
                 _, said = await asyncio.wait_for(process.communicate(), PATIENCE)
 
-    told = json.loads(answer["choices"][0]["message"]["content"])
-    assert told == {"model": "m", "system": "From a resource.", "tools": ["a_tool"]}
+    shown = json.loads(answer["choices"][0]["message"]["content"])
+    assert shown == {"model": "m", "system": "From a resource.", "tools": ["a_tool"]}
     assert process.returncode == 0, said
     assert {path.split("/")[5] for path in server.lists} == {"default", "team-a"}
     assert KEY not in said.decode()
@@ -69,7 +69,7 @@ async def test_a_process_serves_the_agents_of_its_namespaces_and_stops_when_told
     ],
     ids=["name", "own", "kubeconfig", "no-pod"],
 )
-async def test_a_wrong_setting_is_told_in_one_line(settings: dict[str, str], said: str) -> None:
+async def test_a_wrong_setting_is_reported_in_one_line(settings: dict[str, str], said: str) -> None:
     ended = await run_to_end(BECKON_PORT="0", **settings)
     lines = ended.stderr.splitlines()
 
@@ -90,7 +90,7 @@ async def test_without_the_client_of_the_api_server_it_says_how_to_install_it(tm
     assert "Traceback" not in said.decode()
 
 
-async def test_a_model_that_cannot_be_used_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_model_that_cannot_be_used_is_reported_in_one_line(tmp_path: Path) -> None:
     async with api_server() as server:
         ended = await run_to_end(
             BECKON_PORT="0",

@@ -23,7 +23,7 @@ async def has_tools(server: ApiServer, number: int, name: str = "helper") -> Non
     await eventually(as_wanted)
 
 
-async def test_the_status_tells_tools_model_and_conditions(
+async def test_the_status_shows_tools_model_and_conditions(
     server: ApiServer, model: ModelServer, tmp_path: Path
 ) -> None:
     await server.put("tools", tool("a"))
@@ -135,7 +135,7 @@ async def test_a_condition_keeps_its_time_until_its_status_changes(
     assert times["Ready"] != old
 
 
-async def test_a_refused_write_is_told_once_and_tried_again(
+async def test_a_refused_write_is_reported_once_and_tried_again(
     server: ApiServer, model: ModelServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.refuse = lambda request: (403, "cannot patch agents/status") if request.method == "PATCH" else None
@@ -144,7 +144,7 @@ async def test_a_refused_write_is_told_once_and_tried_again(
         await running.serves("helper")
 
         async def tried_often() -> bool:
-            return sum(method == "PATCH" for method, _ in server.asked) >= 3
+            return sum(method == "PATCH" for method, _ in server.requests) >= 3
 
         await eventually(tried_often)
         server.refuse = lambda _: None

@@ -108,7 +108,7 @@ def test_a_label_that_changes_moves_a_tool_in_and_out() -> None:
     assert seen == [[], ["a"], []]
 
 
-def test_of_two_tools_with_one_name_one_is_offered_and_the_other_is_told() -> None:
+def test_of_two_tools_with_one_name_one_is_offered_and_the_other_is_reported() -> None:
     """The operator gives each its own; between two of its writes both may have the same."""
     made = store(tool("second", name="same"), tool("first", name="same"))
     view = all_of(made)
@@ -151,7 +151,7 @@ def test_a_tool_that_is_nested_absurdly_deep_is_refused() -> None:
     assert [one.reason for one in catalogue.refusals] == ["InvalidTool"]
 
 
-def test_a_catalogue_that_nobody_holds_any_more_is_forgotten() -> None:
+def test_a_catalogue_that_no_one_holds_any_more_is_forgotten() -> None:
     made = store(tool("a"))
     dropped = weakref.ref(all_of(made))
     kept = all_of(made)

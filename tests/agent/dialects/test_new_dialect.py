@@ -29,7 +29,7 @@ async def test_it_is_used_by_its_name(monkeypatch: pytest.MonkeyPatch, start_age
 
     async with start_agent(called, says("Done."), setup=Setup(dialect="shout")) as agent:
         answer = await agent.ask()
-        first, second = (asked.body for asked in agent.asked)
+        first, second = (request.body for request in agent.requests)
 
     assert answer.text == "Done."
     assert "tools" not in first

@@ -92,7 +92,7 @@ def test_python_arguments_are_read_and_never_evaluated(code: str, arguments: dic
 @pytest.mark.parametrize(
     "code", ["open('/etc/passwd')", "a=__import__('os').getcwd()", "a=1+", "a=[x for x in y]"]
 )
-def test_arguments_that_are_no_literals_go_on_as_text_so_that_the_model_is_told(code: str) -> None:
+def test_arguments_that_are_no_literals_go_on_as_text_so_that_the_model_sees_it(code: str) -> None:
     found = read(DIALECTS["chatglm3"], f"f\n```python\ntool_call({code})\n```\ndone")
 
     assert found.calls == (("f", code),)

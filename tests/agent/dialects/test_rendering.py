@@ -175,13 +175,13 @@ def test_markup_of_users_tools_and_descriptions_is_no_markup_in_the_prompt(name:
     ]
     plain = DIALECTS[name].render(results, [])
     results[1]["content"] = json.dumps({"page": said.replace("<", "\u003c")})
-    told = DIALECTS[name].render(results, [])
+    shown = DIALECTS[name].render(results, [])
 
     rendered = DIALECTS[name].render(conversation, [tool])
     assert str([message["content"] for message in rendered.messages]).count(markup) == str(empty).count(
         markup
     )
-    assert str(told.messages).count(markup) == str(plain.messages).count(markup)
+    assert str(shown.messages).count(markup) == str(plain.messages).count(markup)
 
 
 def test_ordinary_text_is_not_escaped() -> None:

@@ -22,7 +22,7 @@ class Crashing:
         self.counters = store.counters
 
     async def open_scratch(self) -> Store:
-        """Nobody replays here."""
+        """No one replays here."""
         raise NotImplementedError
 
     async def aclose(self) -> None:

@@ -47,7 +47,7 @@ async def test_a_run_goes_on_from_the_one_before(engines: StartEngines) -> None:
         second = await engine.start(shared.ask("what was it?", previous=first.id))
         await everything(engine, second.id)
 
-        roles = [message["role"] for message in shared.agent.asked[2].body["messages"]]
+        roles = [message["role"] for message in shared.agent.requests[2].body["messages"]]
         assert roles == ["system", "user", "assistant", "tool", "tool", "assistant", "user"]
 
 
@@ -91,29 +91,29 @@ async def test_an_approval_suspends_the_run_and_the_decision_resumes_it_anywhere
         async with shared.running() as engine:
             run = await engine.start(shared.ask())
             events = await everything(engine, run.id)
-        (asked,) = [event for event in events if isinstance(event, ApprovalRequested)]
+        (request,) = [event for event in events if isinstance(event, ApprovalRequested)]
         assert isinstance(events[-1], RunSuspended)
         assert BENCH.calls == ["a"]
 
         async with shared.running() as another:
-            assert await another.decide_call(asked.event_id, "approved", by="ann")
-            assert not await another.decide_call(asked.event_id, "denied", by="bob")
+            assert await another.decide_call(request.event_id, "approved", by="ann")
+            assert not await another.decide_call(request.event_id, "denied", by="bob")
             events = await everything(another, run.id, wait=True)
 
         assert text(events) == "Both done."
         assert BENCH.calls == ["a", "danger"]
 
 
-async def test_a_call_that_is_not_allowed_is_told_to_the_model(engines: StartEngines) -> None:
+async def test_a_call_that_is_not_allowed_is_shown_to_the_model(engines: StartEngines) -> None:
     async with engines(asks_for(("test_danger", {})), says("As you wish.")) as shared:
         async with shared.running() as engine:
             run = await engine.start(shared.ask())
-            (asked,) = [e for e in await everything(engine, run.id) if isinstance(e, ApprovalRequested)]
-            await engine.decide_call(asked.event_id, "denied", by="ann", reason="too dear")
+            (request,) = [e for e in await everything(engine, run.id) if isinstance(e, ApprovalRequested)]
+            await engine.decide_call(request.event_id, "denied", by="ann", reason="too dear")
             await everything(engine, run.id, wait=True)
 
-        (told,) = [m["content"] for m in shared.agent.asked[1].body["messages"] if m["role"] == "tool"]
-        assert "too dear" in told
+        (shown,) = [m["content"] for m in shared.agent.requests[1].body["messages"] if m["role"] == "tool"]
+        assert "too dear" in shown
         assert BENCH.calls == []
 
 
@@ -141,7 +141,7 @@ async def test_a_cancelled_run_stops_and_stays_cancelled(engines: StartEngines) 
         assert cancelled is not None
         assert cancelled.status == "cancelled"
         assert not any(isinstance(event, RunFinished) for event in events)
-        assert len(shared.agent.asked) == 1
+        assert len(shared.agent.requests) == 1
 
 
 async def test_a_model_that_fails_ends_the_run_with_its_words(engines: StartEngines) -> None:
@@ -196,19 +196,19 @@ async def test_a_tool_of_the_clients_is_handed_back_and_answered_in_the_next_run
     async with engines(mixed, says("It is 7.")) as shared, shared.running() as engine:
         run = await engine.start(replace(shared.ask(), client_tools=[theirs]))
         events = await everything(engine, run.id)
-        (asked,) = [event for event in events if isinstance(event, ClientCallRequested)]
-        answer = {"role": "tool", "tool_call_id": asked.id, "content": "7"}
+        (request,) = [event for event in events if isinstance(event, ClientCallRequested)]
+        answer = {"role": "tool", "tool_call_id": request.id, "content": "7"}
         following = shared.ask(previous=run.id)
         following = replace(following, run=replace(following.run, input=[answer]))
         second = await engine.start(following)
         said = text(await everything(engine, second.id))
 
-        assert (asked.name, asked.arguments) == ("look_up", '{"key":"k"}')
+        assert (request.name, request.arguments) == ("look_up", '{"key":"k"}')
         assert isinstance(events[-1], RunFinished)
         assert events[-1].ending == "client_call"
         stored = await engine.get(run.id)
         assert stored is not None
         assert (stored.status, stored.ending) == ("completed", "client_call")
         assert said == "It is 7."
-        results = [m["content"] for m in shared.agent.asked[1].body["messages"] if m["role"] == "tool"]
+        results = [m["content"] for m in shared.agent.requests[1].body["messages"] if m["role"] == "tool"]
         assert sorted(results) == ["7", "a"]

@@ -21,7 +21,7 @@ async def followed(broadcast: Broadcast, after: int = 0) -> list[tuple[int, RunE
         return [event async for event in events]
 
 
-async def test_a_report_takes_no_number_and_the_newest_is_heard() -> None:
+async def test_a_report_takes_no_number_and_the_newest_is_received() -> None:
     broadcast = Broadcast()
     broadcast.publish(STARTED)
     broadcast.publish_report(report(1))
@@ -31,7 +31,7 @@ async def test_a_report_takes_no_number_and_the_newest_is_heard() -> None:
     assert broadcast.events == [STARTED]
 
 
-async def test_nobody_hears_of_a_report_before_the_call_or_behind_its_end() -> None:
+async def test_no_one_gets_a_report_before_the_call_or_behind_its_end() -> None:
     broadcast = Broadcast()
     broadcast.publish_report(report(1))
     async with aclosing(broadcast.follow()) as events:
@@ -47,7 +47,7 @@ async def test_nobody_hears_of_a_report_before_the_call_or_behind_its_end() -> N
     assert await followed(broadcast) == [(1, STARTED), (2, FINISHED)]
 
 
-async def test_each_follower_hears_a_report_once() -> None:
+async def test_each_follower_gets_a_report_once() -> None:
     broadcast = Broadcast()
     broadcast.publish(STARTED)
     broadcast.publish_report(report(1))

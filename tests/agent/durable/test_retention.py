@@ -32,7 +32,7 @@ async def test_ended_runs_are_deleted_when_their_time_is_over(engines: StartEngi
         assert await engine.get(waiting.id) is not None
 
 
-async def test_the_end_of_a_run_that_is_not_kept_is_heard_at_the_replica_that_began_it(
+async def test_the_end_of_a_run_that_is_not_kept_is_received_at_the_replica_that_began_it(
     engines: StartEngines,
 ) -> None:
     async with engines(DANGER, says("Done.")) as shared:
@@ -40,10 +40,10 @@ async def test_the_end_of_a_run_that_is_not_kept_is_heard_at_the_replica_that_be
         ask = replace(ask, run=replace(ask.run, retained=False))
         async with shared.running() as first:
             run = await first.start(ask)
-            (asked,) = [e for e in await everything(first, run.id) if isinstance(e, ApprovalRequested)]
+            (request,) = [e for e in await everything(first, run.id) if isinstance(e, ApprovalRequested)]
         async with shared.running() as second:
             follower = asyncio.create_task(everything(first, run.id, wait=True))
-            await second.decide_call(asked.event_id, "approved", by="ann")
+            await second.decide_call(request.event_id, "approved", by="ann")
 
             events = await asyncio.wait_for(follower, PATIENCE)
             assert isinstance(events[-1], RunFinished)

@@ -55,7 +55,7 @@ async def test_a_run_goes_on_once_the_store_answers_again(
         assert BENCH.calls == ["a"]
 
 
-async def test_a_run_of_which_nobody_knows_whether_it_was_stored_is_worked_on(engines: StartEngines) -> None:
+async def test_a_run_of_which_no_one_knows_whether_it_was_stored_is_worked_on(engines: StartEngines) -> None:
     async with engines(says("Done.")) as shared:
         weak = Hiccup(shared.store, "create", lands=True)
         async with shared.running(weak) as engine, asyncio.timeout(PATIENCE):
@@ -129,7 +129,7 @@ async def test_a_run_that_ends_every_process_is_given_up(engines: StartEngines) 
         assert stored.status == "failed"
         assert stored.error is not None
         assert stored.error["code"] == "agent_lost"
-        assert shared.agent.model.asked == []
+        assert shared.agent.model.requests == []
 
 
 async def test_a_takeover_gives_a_run_no_more_time(engines: StartEngines, tmp_path: Path) -> None:
@@ -143,11 +143,11 @@ async def test_a_takeover_gives_a_run_no_more_time(engines: StartEngines, tmp_pa
 
         assert isinstance(events[-1], RunFinished)
         assert events[-1].ending == "time_limit"
-        assert shared.agent.model.asked == []
+        assert shared.agent.model.requests == []
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["ended", "deleted"])
-async def test_who_reads_the_log_while_a_run_ends_elsewhere_hears_of_its_end(
+async def test_who_reads_the_log_while_a_run_ends_elsewhere_gets_its_end(
     engines: StartEngines, deleted: bool
 ) -> None:
     async with engines() as shared:
@@ -204,7 +204,7 @@ async def test_the_log_is_written_piece_by_piece_and_before_the_turn(engines: St
         assert slow.numbers == sorted(slow.numbers)
 
 
-async def test_a_stream_in_the_background_tells_nothing_that_could_be_lost(engines: StartEngines) -> None:
+async def test_a_stream_in_the_background_shows_nothing_that_could_be_lost(engines: StartEngines) -> None:
     async with engines(says("Done.")) as shared:
         slow = SlowLog(shared.store)
         async with shared.running(slow) as engine:

@@ -33,7 +33,15 @@ from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary, to_structured
 from tests.agent.events.memory_engine import MemoryEngine
 from tests.agent.running_agent import QUICK, Still
-from tests.agent.scripted_model import KEY, Asked, Reply, Script, ScriptedModel, says, scripted_model
+from tests.agent.scripted_model import (
+    KEY,
+    ReceivedRequest,
+    Reply,
+    Script,
+    ScriptedModel,
+    says,
+    scripted_model,
+)
 from tests.agent.serving import served
 
 MakeEngine = Callable[[Service], AbstractAsyncContextManager[Engine]]
@@ -68,8 +76,8 @@ class AnsweringAgent:
     deliveries: list[str]
 
     @property
-    def asked(self) -> list[Asked]:
-        return self.model.asked
+    def requests(self) -> list[ReceivedRequest]:
+        return self.model.requests
 
     async def send(
         self,
@@ -96,7 +104,7 @@ def asking(question: str = "Why?", name: str = "e1", **extensions: str | int) ->
 
 
 def event(data: object, name: str = "e1", **extensions: str | int) -> CloudEvent:
-    """Return an event with JSON data, for which nobody waits."""
+    """Return an event with JSON data, for which no one waits."""
     written = orjson.dumps(data)
     return CloudEvent(name, "/front", "ask.researcher", written, "application/json", extensions=extensions)
 

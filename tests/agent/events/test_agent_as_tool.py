@@ -40,12 +40,12 @@ async def test_a_model_asks_another_agent_and_works_with_its_answer(tmp_path: Pa
 
         assert answer.text == "Far."
         assert [call["result"] for call in answer.finished] == [{"answer": "384,400 km."}]
-        assert other.asked[0].body["messages"][1]["content"] == "How far is the moon?"
+        assert other.requests[0].body["messages"][1]["content"] == "How far is the moon?"
         (ask,) = other.asks
         assert ask.run.request["event"]["source"] == "/beckon/agents/default/beckon"  # type: ignore[index]  # a JSON object
 
 
-async def test_what_an_agent_used_counts_for_the_one_that_asked_it(tmp_path: Path) -> None:
+async def test_what_an_agent_used_counts_for_the_one_that_called_it(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
     dear = streamed(chunk({"content": "384,400 km."}, "stop"), {**chunk(), "choices": [], "usage": usage})
     setup = AgentSetup(limits=Limits(call_timeout=10, tokens=150))
@@ -58,10 +58,10 @@ async def test_what_an_agent_used_counts_for_the_one_that_asked_it(tmp_path: Pat
 
         assert [ask.options.chain.budget for ask in other.asks] == [150, 50]
         assert answer.text == "[stopped: the run used as many tokens as it may use]"
-        assert len(front.asked) == 2
+        assert len(front.requests) == 2
 
 
-async def test_agents_that_are_asked_side_by_side_share_what_is_left(tmp_path: Path) -> None:
+async def test_agents_that_are_called_side_by_side_share_what_is_left(tmp_path: Path) -> None:
     setup = AgentSetup(limits=Limits(call_timeout=10, tokens=300))
     wrong: tuple[str, dict[str, object]] = ("ask_researcher", {})  # refused, and in need of nothing
     async with (
@@ -81,7 +81,7 @@ async def test_agents_that_are_asked_side_by_side_share_what_is_left(tmp_path: P
         assert [ask.options.chain.budget for ask in other.asks] == [150, 150, 300]
 
 
-async def test_who_is_asked_after_another_shares_what_that_one_left(tmp_path: Path) -> None:
+async def test_who_is_called_after_another_shares_what_that_one_left(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
     dear = streamed(chunk({"content": "384,400 km."}, "stop"), {**chunk(), "choices": [], "usage": usage})
     setup = AgentSetup(limits=Limits(call_timeout=10, tokens=600, parallel_calls=1))
@@ -113,7 +113,7 @@ async def test_the_share_of_an_agent_that_gives_no_answer_in_time_is_for_the_nex
         assert not never_opened.is_set()
 
 
-async def test_an_agent_whose_model_fails_tells_the_caller_so(tmp_path: Path) -> None:
+async def test_an_agent_whose_model_fails_is_an_error_for_the_caller(tmp_path: Path) -> None:
     async with (
         researcher(tmp_path, refuses(400, "no credit left")) as (_, platform),
         running_agent(platform.shim, platform.folder, asks_for(QUESTION), says("Sorry.")) as front,

@@ -21,9 +21,9 @@ TRACE = "00-cfd89e9022d64be63e82723ed48bf9b2-99482c12389c6531-01"
 
 @pytest.mark.parametrize("structured", [False, True])
 async def test_the_answer_to_a_question_is_a_reply_event_in_binary_mode(structured: bool) -> None:
-    asked = replace(asking(traceparent=TRACE, knativebrokerttl=7), subject="the moon")
+    sent = replace(asking(traceparent=TRACE, knativebrokerttl=7), subject="the moon")
     async with answering_agent(says("Because", " of cheese.")) as agent:
-        reply = await agent.reply(asked, structured=structured)
+        reply = await agent.reply(sent, structured=structured)
 
         assert reply.json() == {"answer": "Because of cheese."}
         assert (reply.type, reply.source, reply.subject) == ("ask.researcher.reply", SOURCE, "the moon")
@@ -32,7 +32,7 @@ async def test_the_answer_to_a_question_is_a_reply_event_in_binary_mode(structur
         assert reply.extensions["traceparent"] == TRACE
         assert str(reply.extensions["knativebrokerttl"]) == "7"
         assert "correlationid" not in reply.extensions
-        assert agent.asked[0].body["messages"] == [
+        assert agent.requests[0].body["messages"] == [
             {"role": "system", "content": "You are a test."},
             {"role": "user", "content": "Why?"},
         ]
@@ -48,17 +48,17 @@ async def test_an_agent_is_named_by_the_path_and_an_unknown_one_is_refused() -> 
         assert "researcher" in unknown.json()["detail"]
 
 
-async def test_an_event_that_nobody_waits_for_is_answered_for_whoever_listens() -> None:
+async def test_an_event_that_no_one_waits_for_is_answered_for_who_listens() -> None:
     async with answering_agent(says("The shop sold a lamp.")) as agent:
         reply = await agent.reply(event({"lamp": 1}))
 
         assert reply.json() == {"answer": "The shop sold a lamp."}
         assert "replyid" not in reply.extensions
-        told = agent.asked[0].body["messages"][1]["content"]
-        assert told.startswith(
+        shown = agent.requests[0].body["messages"][1]["content"]
+        assert shown.startswith(
             'An event has come.\ntype: ask.researcher\nsource: /front\ndata:\n{"lamp":1}\n'
         )
-        assert "No client waits for an answer." in told
+        assert "No client waits for an answer." in shown
 
 
 @pytest.mark.parametrize("answer", ["NO_REPLY", " NO_REPLY\n"])
@@ -69,7 +69,7 @@ async def test_an_agent_that_has_nothing_to_say_gives_no_reply(answer: str) -> N
         assert (response.status_code, response.content) == (202, b"")
 
 
-async def test_whoever_waits_gets_an_answer_also_where_it_says_nothing() -> None:
+async def test_who_waits_gets_an_answer_also_where_it_says_nothing() -> None:
     async with answering_agent(says("")) as agent:
         assert (await agent.reply(asking())).json() == {"answer": ""}
 
@@ -113,7 +113,7 @@ async def test_the_names_of_the_correlation_attributes_are_settings() -> None:
         assert reply.extensions["responseid"] == "e1"
 
 
-async def test_a_failed_run_is_told_to_the_one_who_waits_as_data() -> None:
+async def test_a_failed_run_is_shown_to_the_one_who_waits_as_data() -> None:
     async with answering_agent(refuses(400, "no such thing")) as agent:
         reply = await agent.reply(asking())
 
@@ -123,7 +123,7 @@ async def test_a_failed_run_is_told_to_the_one_who_waits_as_data() -> None:
         assert reply.extensions["replyid"] == "token-1"
 
 
-async def test_a_failed_run_that_nobody_waits_for_becomes_a_dead_letter_at_once() -> None:
+async def test_a_failed_run_that_no_one_waits_for_becomes_a_dead_letter_at_once() -> None:
     async with answering_agent(refuses(400, "x" * 5000)) as agent:
         response = await agent.send(event({"lamp": 1}))
 
@@ -138,7 +138,7 @@ async def dropped(_: Ask) -> AsyncGenerator[RunEvent]:
     yield RunFinished("stop", None, ())
 
 
-async def test_an_answer_that_broke_off_and_was_asked_for_again_is_told_once() -> None:
+async def test_an_answer_that_broke_off_and_was_requested_again_is_reported_once() -> None:
     async with answering_agent(setup=Setup(engine=doing(dropped))) as agent:
         assert (await agent.reply(asking())).json() == {"answer": "It is noon."}
 
@@ -147,7 +147,7 @@ async def test_an_answer_that_broke_off_and_was_asked_for_again_is_told_once() -
     ("error", "said"),
     [(None, "the run is cancelled"), ({"code": "agent_gone", "message": "no such agent"}, "no such agent")],
 )
-async def test_a_run_that_was_ended_from_outside_is_told_as_failed(
+async def test_a_run_that_was_ended_from_outside_is_reported_as_failed(
     error: dict[str, str] | None, said: str
 ) -> None:
     class Ended(MemoryEngine):

@@ -80,7 +80,7 @@ async def test_the_budget_of_the_chain_ends_a_run_that_would_use_more() -> None:
         data = reply.json()
         assert isinstance(data, dict)
         assert data["ending"] == "token_limit"
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ async def test_a_chain_over_its_limits_is_refused_for_good_and_says_why(
 
         # 403 is not among the statuses after which a Broker tries again.
         assert said in problem(response, 403)
-        assert agent.asked == []
+        assert agent.requests == []
         assert agent.asks == []
 
 
@@ -115,14 +115,14 @@ async def test_an_agents_own_answer_never_starts_it_again() -> None:
         response = await agent.send(reply)
 
         assert (response.status_code, response.content) == (204, b"")
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
 
 async def test_an_answer_that_somebody_waits_for_is_left_to_them() -> None:
     reply = CloudEvent("r1", "/beckon/tools/calculator", "calculator.reply", extensions={"replyid": "t"})
     async with answering_agent() as agent:
         assert (await agent.send(reply)).status_code == 204
-        assert agent.asked == []
+        assert agent.requests == []
 
 
 async def test_two_agents_that_answer_each_other_come_to_an_end() -> None:
@@ -138,4 +138,4 @@ async def test_two_agents_that_answer_each_other_come_to_an_end() -> None:
             )
 
         assert "the limit is 3" in problem(response, 403)
-        assert len(agent.asked) == 4
+        assert len(agent.requests) == 4

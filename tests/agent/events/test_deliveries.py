@@ -39,19 +39,19 @@ async def test_an_event_that_comes_twice_is_run_once_and_answered_the_same() -> 
         assert {k: v for k, v in first.headers.items() if k.startswith("ce-")} == {
             k: v for k, v in second.headers.items() if k.startswith("ce-")
         }
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
 
 async def test_deliveries_at_the_same_time_share_one_run() -> None:
     answer, gate = held()
     async with answering_agent(answer) as agent:
         deliveries = [asyncio.create_task(agent.send(asking())) for _ in range(5)]
-        await eventually(lambda: _is(len(agent.asked) == 1))
+        await eventually(lambda: _is(len(agent.requests) == 1))
         gate.set()
         answers = await asyncio.gather(*deliveries)
 
         assert {answer.content for answer in answers} == {b'{"answer":"At last."}'}
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
 
 class Blind(MemoryEngine):
@@ -66,7 +66,7 @@ async def test_of_two_replicas_that_begin_at_once_one_runs_and_both_answer() -> 
         answers = [await agent.reply(asking()) for _ in range(2)]
 
         assert [answer.json() for answer in answers] == [{"answer": "Yes."}] * 2
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
 
 def test_a_run_belongs_to_one_event_one_agent_and_one_owner() -> None:
@@ -87,16 +87,16 @@ async def test_a_broker_that_hangs_up_finds_the_run_when_it_comes_again() -> Non
     answer, gate = held()
     async with answering_agent(answer) as agent:
         delivery = asyncio.create_task(agent.send(asking()))
-        await eventually(lambda: _is(len(agent.asked) == 1))
+        await eventually(lambda: _is(len(agent.requests) == 1))
         delivery.cancel()
         await asyncio.gather(delivery, return_exceptions=True)
         gate.set()
 
         assert (await agent.reply(asking())).json() == {"answer": "At last."}
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
 
-async def test_who_prefers_to_wait_no_longer_is_told_to_come_again_for_the_answer() -> None:
+async def test_who_prefers_to_wait_no_longer_has_to_come_again_for_the_answer() -> None:
     answer, gate = held()
     async with answering_agent(answer) as agent:
         early = await agent.send(asking(), headers={"prefer": "wait=0.05"})
@@ -105,10 +105,10 @@ async def test_who_prefers_to_wait_no_longer_is_told_to_come_again_for_the_answe
         assert "deliver it again" in problem(early, 503)
         assert early.headers["retry-after"] == "1"
         assert (await agent.reply(asking())).json() == {"answer": "At last."}
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
 
-async def test_an_event_that_had_expired_is_told_so_and_asks_no_model() -> None:
+async def test_an_event_that_had_expired_is_reported_as_such_and_asks_no_model() -> None:
     async with answering_agent() as agent:
         error = error_of(await agent.send(expiring(-1)))
         unawaited = await agent.send(expiring(-1).without("correlationid"))
@@ -116,7 +116,7 @@ async def test_an_event_that_had_expired_is_told_so_and_asks_no_model() -> None:
         assert error["reason"] == "timeout"
         assert "no run was started" in error["message"]
         assert "had expired" in problem(unawaited, 424)
-        assert agent.asked == []
+        assert agent.requests == []
 
 
 async def test_an_event_that_expires_meanwhile_is_answered_as_late_and_its_run_ends() -> None:
@@ -129,11 +129,11 @@ async def test_an_event_that_expires_meanwhile_is_answered_as_late_and_its_run_e
         await asyncio.wait_for(agent.model.hung_up.wait(), PATIENCE)
 
 
-async def test_a_full_agent_tells_the_broker_to_come_again() -> None:
+async def test_a_full_agent_answers_the_broker_with_a_503() -> None:
     answer, gate = held()
     async with answering_agent(answer, says("Yes."), setup=Setup(max_runs=1)) as agent:
         first = asyncio.create_task(agent.send(asking(name="1")))
-        await eventually(lambda: _is(len(agent.asked) == 1))
+        await eventually(lambda: _is(len(agent.requests) == 1))
         refused = await agent.send(asking(name="2"))
         gate.set()
 
@@ -147,7 +147,7 @@ async def test_deliveries_that_wait_have_a_limit_of_their_own() -> None:
     answer, gate = held()
     async with answering_agent(answer, setup=Setup(rules=EventRules(max_waiting=1))) as agent:
         first = asyncio.create_task(agent.send(asking()))
-        await eventually(lambda: _is(len(agent.asked) == 1))
+        await eventually(lambda: _is(len(agent.requests) == 1))
         refused = await agent.send(asking())
         gate.set()
 

@@ -54,14 +54,14 @@ async def test_replicas_that_get_the_same_event_run_it_once_and_answer_the_same(
 
         assert [reply.json() for reply in replies] == [{"answer": "Yes."}] * 3
         assert len({reply.id for reply in replies}) == 1
-        assert sum(len(agent.asked) for agent in agents) == 1
+        assert sum(len(agent.requests) for agent in agents) == 1
 
 
 async def test_an_event_whose_replica_died_is_answered_by_another_one(store: Store) -> None:
     answer, _ = held()
     async with replica(store, answer) as dying:
         delivery = asyncio.create_task(dying.send(asking(beckondepth=2)))
-        await eventually(lambda: _is(len(dying.asked) == 1))
+        await eventually(lambda: _is(len(dying.requests) == 1))
         delivery.cancel()
         await asyncio.gather(delivery, return_exceptions=True)
     async with replica(store, says("Yes.")) as other:
@@ -69,7 +69,7 @@ async def test_an_event_whose_replica_died_is_answered_by_another_one(store: Sto
 
         assert reply.json() == {"answer": "Yes."}
         assert str(reply.extensions["beckondepth"]) == "3"
-        assert len(other.asked) == 1
+        assert len(other.requests) == 1
 
 
 async def test_an_answer_is_there_also_after_all_replicas_were_started_anew(store: Store) -> None:
@@ -77,7 +77,7 @@ async def test_an_answer_is_there_also_after_all_replicas_were_started_anew(stor
         said = await first.reply(asking())
     async with replica(store) as second:
         assert await second.reply(asking()) == said
-        assert second.asked == []
+        assert second.requests == []
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ async def test_an_answer_is_there_also_after_all_replicas_were_started_anew(stor
     [(asking(expirytime="2020-01-01T00:00:00Z"), {}), (asking(), {"prefer": "wait=0"})],
     ids=["expired", "impatient"],
 )
-async def test_what_is_over_is_told_however_late_it_is(
+async def test_what_is_over_is_reported_however_late_it_is(
     store: Store, late: CloudEvent, headers: dict[str, str]
 ) -> None:
     async with replica(store, says("Yes.")) as agent:

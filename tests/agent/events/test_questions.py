@@ -14,7 +14,7 @@ def of(data: bytes | None, content_type: str | None = "application/json", **attr
 
 
 @pytest.mark.parametrize(
-    ("asked", "text"),
+    ("received", "text"),
     [
         (of(b'{"question": "Why?"}'), "Why?"),
         (of(b'{"question": "Why?"}', None), "Why?"),
@@ -37,8 +37,8 @@ def of(data: bytes | None, content_type: str | None = "application/json", **attr
         ),
     ],
 )
-def test_a_question_is_told_as_it_stands_and_all_else_as_an_event(asked: CloudEvent, text: str) -> None:
-    assert message_of(asked, awaited=True) == {"role": "user", "content": text}
+def test_a_question_is_reported_as_it_is_and_all_else_as_an_event(received: CloudEvent, text: str) -> None:
+    assert message_of(received, awaited=True) == {"role": "user", "content": text}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_what_is_no_event_is_refused_with_the_cause_and_asks_no_model() ->
         assert "one by one" in problem(many, 415)
         assert "image/png" in problem(picture, 415)
         assert "not JSON" in problem(broken, 400)
-        assert agent.asked == []
+        assert agent.requests == []
         assert agent.asks == []
 
 
@@ -94,7 +94,7 @@ async def test_an_attribute_that_cannot_be_read_is_named(attributes: dict[str, s
         response = await agent.send(event({}, **attributes))
 
         assert named in problem(response, 400)
-        assert agent.asked == []
+        assert agent.requests == []
 
 
 async def test_an_event_whose_data_has_no_media_type_is_refused() -> None:

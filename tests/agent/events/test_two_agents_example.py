@@ -71,4 +71,4 @@ async def test_the_editor_asks_the_researcher_through_the_trigger_of_the_example
 
             assert answer.text == "It is 397.8."
             assert [made["result"] for made in answer.finished] == [{"answer": "397.8"}]
-            assert researcher.asked[0].body["messages"][1]["content"] == "What is 17% of 2340?"
+            assert researcher.requests[0].body["messages"][1]["content"] == "What is 17% of 2340?"

@@ -96,7 +96,7 @@ async def test_an_agent_with_an_output_schema_gives_valid_json_unless_a_request_
         model.script.append(says('{"colour": "red"}'))
         good = await agents.post("helper")
 
-    formats = [asked.body.get("response_format") for asked in model.asked]
+    formats = [request.body.get("response_format") for request in model.requests]
     wanted = {"type": "json_schema", "json_schema": {"name": "output", "schema": schema}}
     assert formats == [wanted, wanted, {"type": "json_object"}, None, wanted]
     assert [one.status_code for one in (failed, other, plain, good)] == [400, 200, 200, 200]
@@ -165,7 +165,7 @@ async def test_the_key_of_an_agents_model_is_a_file_and_a_changed_one_is_read_ag
     write(manifests / "agent.yaml", agent("helper", model=reference))
     async with serving(manifests, model, secrets) as agents:
         await agents.serves("helper", model="m")
-        assert model.asked[-1].headers["authorization"] == "Bearer first-key"
+        assert model.requests[-1].headers["authorization"] == "Bearer first-key"
         model.keys = {"second-key"}
         (secrets / "their-model" / "api-key").write_text("second-key")
 
@@ -182,7 +182,7 @@ async def test_the_key_of_an_agents_model_is_a_file_and_a_changed_one_is_read_ag
         (True, "their-model/api-key; write the key there"),
     ],
 )
-async def test_a_key_that_is_not_there_is_asked_for_in_the_log(
+async def test_a_key_that_is_not_there_is_requested_in_the_log(
     there: bool, said: str, tmp_path: Path, model: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     reference = {"baseURL": model.url, "apiKeySecret": {"name": "their-model"}}

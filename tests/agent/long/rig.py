@@ -33,7 +33,7 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from tests.agent.event_platform import described
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY as MODEL_KEY
-from tests.agent.scripted_model import Asked, Script, ScriptedModel, scripted_model
+from tests.agent.scripted_model import ReceivedRequest, Script, ScriptedModel, scripted_model
 from tests.agent.serving import open_door, served
 from tests.broker.broker_process import RunningBroker, broker, delivery, running_broker, service, trigger
 from tests.patience import eventually
@@ -131,8 +131,8 @@ class LongAgent:
     http: httpx.AsyncClient
 
     @property
-    def asked(self) -> list[Asked]:
-        return self.model.asked
+    def requests(self) -> list[ReceivedRequest]:
+        return self.model.requests
 
     async def post(self, given: object = "go", **body: Any) -> dict[str, Any]:
         """Ask for a response."""
@@ -154,7 +154,7 @@ class LongAgent:
         return document
 
     async def waits(self, run_id: str) -> None:
-        """Wait until a run is held by nobody, because its tool answers later."""
+        """Wait until a run is held by no one, because its tool answers later."""
 
         async def is_suspended() -> bool:
             run = await self.store.runs.get(run_id)
@@ -164,7 +164,7 @@ class LongAgent:
 
     def results_sent(self, turn: int = -1) -> list[str]:
         """Return the results of tools that the model was told in a turn."""
-        messages = self.asked[turn].body["messages"]
+        messages = self.requests[turn].body["messages"]
         return [message["content"] for message in messages if message["role"] == "tool"]
 
 
@@ -278,7 +278,7 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
 
 @contextmanager
 def _kept_port() -> Iterator[int]:
-    """Keep a port on which nobody listens from everybody who does not name it."""
+    """Keep a port on which no one listens from everybody who does not name it."""
     with socket.socket() as placeholder:
         placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         placeholder.bind(("127.0.0.1", 0))

@@ -34,7 +34,7 @@ async def test_its_run_is_a_task_with_the_answer_as_result(rig: Rig) -> None:
         created = await client.call("run_agent", MESSAGE)
         ended = await client.until(created["taskId"], "completed")
 
-    body = agent.asked[0].body
+    body = agent.requests[0].body
     assert created["resultType"] == "task"
     assert ended["result"]["content"] == [{"type": "text", "text": "It says 42."}]
     assert body["messages"][-1]["content"] == MESSAGE["message"]

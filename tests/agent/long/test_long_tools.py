@@ -115,10 +115,10 @@ async def test_an_answer_that_comes_twice_counts_once(rig: Rig) -> None:
         ended = await agent.until(begun["id"], "completed")
 
         assert ended["output"][0]["output"] == "first"
-        assert len(agent.asked) == 2
+        assert len(agent.requests) == 2
 
 
-async def test_calls_beside_it_are_done_and_the_model_is_told_of_all_at_once(rig: Rig) -> None:
+async def test_calls_beside_it_are_done_and_the_model_learns_of_all_at_once(rig: Rig) -> None:
     async with rig.agent(asks_for(("report", {}), ("report", {})), says("Both.")) as agent:
         begun = await agent.post()
         await rig.tool.called(2)
@@ -130,14 +130,14 @@ async def test_calls_beside_it_are_done_and_the_model_is_told_of_all_at_once(rig
             return found is not None and found[1].state == "done"
 
         await eventually(is_stored)
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
 
         await rig.tool.answer(first, "first")
         await agent.until(begun["id"], "completed")
         assert agent.results_sent() == ["first", "second"]
 
 
-async def test_an_answer_that_does_not_come_in_time_is_told_as_that(rig: Rig) -> None:
+async def test_an_answer_that_does_not_come_in_time_is_reported_as_that(rig: Rig) -> None:
     async with rig.agent(asks_for(("hurried", {})), says("Too slow.")) as agent:
         begun = await agent.post()
         call = await rig.tool.called()
@@ -240,29 +240,29 @@ async def test_a_run_that_waited_is_replayed_as_it_was(rig: Rig) -> None:
         await rig.tool.answer(await rig.tool.called(), 42)
         ended = await agent.until(begun["id"], "completed")
 
-        told = await agent.http.post(f"/runs/{ended['id']}/replay", json={})
+        reported = await agent.http.post(f"/runs/{ended['id']}/replay", json={})
 
-        ((_, report),) = events(told.text)
+        ((_, report),) = events(reported.text)
         assert (report["same"], report["differences"]) == (True, [])
         assert len(rig.tool.calls) == 1
 
 
 async def test_a_call_that_is_allowed_is_not_held_up_by_a_tool_that_takes_hours(rig: Rig) -> None:
     async with rig.agent(asks_for(("report", {}), ("danger", {})), says("Both done.")) as agent:
-        asked = await agent.post()
-        (question,) = [item for item in asked["output"] if item["type"] == "mcp_approval_request"]
+        pending = await agent.post()
+        (question,) = [item for item in pending["output"] if item["type"] == "mcp_approval_request"]
         answer = {"type": "mcp_approval_response", "approval_request_id": question["id"], "approve": True}
-        going_on = await agent.post([answer], previous_response_id=asked["id"])
+        going_on = await agent.post([answer], previous_response_id=pending["id"])
 
         assert going_on["status"] == "in_progress"
         assert [item["status"] for item in going_on["output"]] == ["completed"]
         await rig.tool.answer(rig.tool.call("report"), 42)
         ended = await agent.until(going_on["id"], "completed")
-        told = await agent.http.post(f"/runs/{ended['id']}/replay", json={})
+        reported = await agent.http.post(f"/runs/{ended['id']}/replay", json={})
 
         assert [item["type"] for item in ended["output"]] == ["mcp_call", "mcp_call", "message"]
         assert agent.results_sent() == ["42", "{}"]
-        ((_, report),) = events(told.text)
+        ((_, report),) = events(reported.text)
         assert (report["same"], report["differences"]) == (True, [])
 
 
@@ -312,7 +312,7 @@ async def test_a_reply_that_does_not_prove_itself_changes_nothing(
         assert found[1].state == "accepted"
 
 
-async def test_the_answer_of_a_deleted_run_is_told_to_be_unknown(rig: Rig) -> None:
+async def test_the_answer_of_a_deleted_run_is_reported_as_unknown(rig: Rig) -> None:
     async with rig.agent(REPORT) as agent:
         begun = await agent.post()
         call = await rig.tool.called()
@@ -361,7 +361,7 @@ async def _dies_before_its_tool_is_gone(rig: Rig, name: str) -> str:
 
 def offered(agent: LongAgent) -> set[str]:
     """Return the names of the tools that the model was offered last."""
-    return {tool["function"]["name"] for tool in agent.asked[-1].body["tools"]}
+    return {tool["function"]["name"] for tool in agent.requests[-1].body["tools"]}
 
 
 async def _is_resumed(store: Store, run_id: str) -> None:

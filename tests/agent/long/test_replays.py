@@ -1,4 +1,4 @@
-"""Runs that waited for tools that take hours are replayed as they were, and wait for nobody."""
+"""Runs that waited for tools that take hours are replayed as they were, and wait for no one."""
 
 from tests.agent.long.rig import LongAgent, Rig
 from tests.agent.scripted_model import asks_for, says
@@ -33,7 +33,7 @@ async def test_an_answer_that_never_came_in_time_does_not_come_again(rig: Rig) -
         assert await same(agent, run)
 
 
-async def test_several_answers_that_came_later_are_told_in_their_order(rig: Rig) -> None:
+async def test_several_answers_that_came_later_are_reported_in_their_order(rig: Rig) -> None:
     async with rig.agent(TWO, says("Both.")) as agent:
         run = (await agent.post())["id"]
         await rig.tool.called(2)

@@ -46,8 +46,8 @@ async def test_the_last_report_is_kept_with_the_call_until_its_answer(rig: Rig) 
         assert await kept(agent, begun["id"]) is None
 
 
-async def test_a_stream_that_waits_hears_it(rig: Rig) -> None:
-    told: list[dict[str, Any]] = []
+async def test_a_stream_that_waits_gets_it(rig: Rig) -> None:
+    shown: list[dict[str, Any]] = []
     async with rig.agent(REPORT, says("It says 42.")) as agent:
         begun = await agent.post(background=True)
         call = await rig.tool.called()
@@ -57,14 +57,14 @@ async def test_a_stream_that_waits_hears_it(rig: Rig) -> None:
         async with agent.http.stream("GET", f"/v1/responses/{begun['id']}", params=query) as response:
             async for line in response.aiter_lines():
                 if line.startswith("data: {") and (event := json.loads(line[6:]))["type"] == PROGRESS:
-                    told.append(event)
-                    await (rig.tool.report(call, 2) if len(told) == 1 else rig.tool.answer(call, 42))
+                    shown.append(event)
+                    await (rig.tool.report(call, 2) if len(shown) == 1 else rig.tool.answer(call, 42))
 
-    assert [(event["progress"], event["message"]) for event in told] == [(1, "page 1"), (2, "page 2")]
+    assert [(event["progress"], event["message"]) for event in shown] == [(1, "page 1"), (2, "page 2")]
 
 
-async def test_who_looks_on_a_run_hears_it(rig: Rig) -> None:
-    told: list[dict[str, Any]] = []
+async def test_who_looks_on_a_run_gets_it(rig: Rig) -> None:
+    shown: list[dict[str, Any]] = []
     async with rig.agent(REPORT, says("It says 42.")) as agent:
         begun = await agent.post()
         call = await rig.tool.called()
@@ -74,13 +74,13 @@ async def test_who_looks_on_a_run_hears_it(rig: Rig) -> None:
         async with agent.http.stream("GET", path, headers=accept) as response:
             async for line in response.aiter_lines():
                 if line.startswith("data: {"):
-                    told.append(json.loads(line[6:]))
-                    if told[-1]["type"] == "progress":
+                    shown.append(json.loads(line[6:]))
+                    if shown[-1]["type"] == "progress":
                         await rig.tool.answer(call, 42)
 
-    (reported,) = (event for event in told if event["type"] == "progress")
+    (reported,) = (event for event in shown if event["type"] == "progress")
     assert (reported["name"], reported["progress"], reported["total"]) == ("report", 1, 3)
-    assert told[-1]["type"] == "ended"
+    assert shown[-1]["type"] == "ended"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ async def test_a_slow_call_is_a_task_with_the_result_at_its_end(rig: Rig) -> Non
     assert ended["createdAt"] == created["createdAt"] <= ended["lastUpdatedAt"]
     assert ended["ttlMs"] is None
     assert later["result"] == ended["result"]
-    assert agent.asked == []
+    assert agent.requests == []
     assert len(rig.tool.calls) == 1
 
 

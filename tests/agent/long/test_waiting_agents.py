@@ -13,7 +13,7 @@ REPORT = asks_for(("report", {}))
 QUESTION = asks_for(("ask", {"question": "What does the report say?"}))
 
 
-async def test_an_agent_that_waits_for_a_long_tool_answers_the_agent_that_asked_it(rig: Rig) -> None:
+async def test_an_agent_that_waits_for_a_long_tool_answers_the_agent_that_called_it(rig: Rig) -> None:
     script = QUESTION, REPORT, says("It says 42."), says("So it is 42.")
     async with rig.agent(*script) as agent:
         begun = await agent.post()
@@ -24,7 +24,7 @@ async def test_an_agent_that_waits_for_a_long_tool_answers_the_agent_that_asked_
 
         assert ended["output"][0]["output"] == '{"answer":"It says 42."}'
         assert ended["output"][1]["content"][0]["text"] == "So it is 42."
-        assert len(agent.asked) == 4
+        assert len(agent.requests) == 4
 
 
 async def test_all_of_them_may_be_started_anew_meanwhile(rig: Rig) -> None:
@@ -38,7 +38,7 @@ async def test_all_of_them_may_be_started_anew_meanwhile(rig: Rig) -> None:
         assert ended["output"][0]["output"] == '{"answer":"It says 42."}'
 
 
-async def test_an_agent_that_fails_after_it_waited_tells_that(rig: Rig) -> None:
+async def test_an_agent_that_fails_after_it_waited_shows_that(rig: Rig) -> None:
     async with rig.agent(QUESTION, REPORT, refuses(400, "no credit left"), says("Sorry.")) as agent:
         begun = await agent.post()
         await _report(rig)
@@ -68,12 +68,12 @@ async def test_an_event_that_comes_again_is_answered_with_what_the_run_came_to(r
         assert accepted.id != answered.id
 
 
-async def test_without_a_broker_to_answer_to_it_is_told_as_a_time_out(rig: Rig) -> None:
+async def test_without_a_broker_to_answer_to_it_is_reported_as_a_time_out(rig: Rig) -> None:
     rig.answers_later = False
     async with rig.agent(REPORT) as agent:
-        told = await _deliver(agent)
+        shown = await _deliver(agent)
 
-        assert from_http(told.headers.raw, told.content).json()["error"]["reason"] == "timeout"  # type: ignore[index]  # a JSON object
+        assert from_http(shown.headers.raw, shown.content).json()["error"]["reason"] == "timeout"  # type: ignore[index]  # a JSON object
 
 
 async def _report(rig: Rig) -> Posted:

@@ -4,7 +4,7 @@ from beckon_agent.core.run_types import Limits
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import RunningAgent, Setup
-from tests.agent.scripted_model import Asked
+from tests.agent.scripted_model import ReceivedRequest
 
 MANY = 5_000
 LIMIT = 64
@@ -15,7 +15,7 @@ _NOUNS = ("account", "booking", "contract", "delivery", "employee", "invoice", "
 
 
 def filler(number: int) -> Tool:
-    """Return a tool that nobody serves."""
+    """Return a tool that no one serves."""
     verb, noun = _VERBS[number % len(_VERBS)], _NOUNS[number // 10 % len(_NOUNS)]
     name = f"s{number // 10}_{verb}_{noun}"
     return Tool(
@@ -39,6 +39,6 @@ def surround(agent: RunningAgent, many: int = MANY) -> None:
     agent.catalogue.current = Catalogue(dict(sorted(tools.items())))
 
 
-def sent(asked: Asked) -> list[str]:
+def sent(request: ReceivedRequest) -> list[str]:
     """Return the names of the tools of a request."""
-    return [tool["function"]["name"] for tool in asked.body["tools"]]
+    return [tool["function"]["name"] for tool in request.body["tools"]]

@@ -61,12 +61,14 @@ async def test_a_process_that_dies_is_replaced_by_one_that_sends_the_same(
         assert text(events).endswith("Done.")
         assert finished(events) == ["find_tools", "test_echo"]
         assert BENCH.calls == ["hi"]
-        turns = [asked for n, asked in enumerate(shared.agent.asked) if not _is_repeated(n, notes)]
+        turns = [
+            sent_request for n, sent_request in enumerate(shared.agent.requests) if not _is_repeated(n, notes)
+        ]
         first_names, *others = map(sent, turns)
         assert "test_echo" not in first_names
         assert others == [[*first_names, *others[0][len(first_names) :]]] * 2
-        for repeated in (n for n in range(len(shared.agent.asked)) if _is_repeated(n, notes)):
-            assert sent(shared.agent.asked[repeated]) == sent(shared.agent.asked[repeated - 1])
+        for repeated in (n for n in range(len(shared.agent.requests)) if _is_repeated(n, notes)):
+            assert sent(shared.agent.requests[repeated]) == sent(shared.agent.requests[repeated - 1])
 
 
 def _is_repeated(request: int, notes: int) -> bool:
@@ -85,9 +87,9 @@ async def test_a_run_that_waited_goes_on_with_the_tools_it_had_though_others_cam
         async with shared.running() as engine:
             run = await engine.start(shared.ask(QUESTION))
             events = await everything(engine, run.id)
-        (asked,) = [event for event in events if isinstance(event, ApprovalRequested)]
+        (sent_request,) = [event for event in events if isinstance(event, ApprovalRequested)]
         assert isinstance(events[-1], RunSuspended)
-        before = sent(shared.agent.asked[0])
+        before = sent(shared.agent.requests[0])
         gone, *kept = before[1:]
         tools = {name: tool for name, tool in shared.agent.catalogue.current.tools.items() if name != gone}
         tools |= {
@@ -97,10 +99,10 @@ async def test_a_run_that_waited_goes_on_with_the_tools_it_had_though_others_cam
         forget(shared)
 
         async with shared.running() as another:
-            await another.decide_call(asked.event_id, "approved", by="ann")
+            await another.decide_call(sent_request.event_id, "approved", by="ann")
             await everything(another, run.id, wait=True)
 
-        after = sent(shared.agent.asked[1])
+        after = sent(shared.agent.requests[1])
         assert after[0] == "find_tools"
         assert after[1 : len(kept) + 1] == kept
         assert len(after) <= LIMIT

@@ -1,4 +1,4 @@
-"""Callers who may use different parts of many tools: over one index, and nobody finds what is another's."""
+"""Callers who may use different parts of many tools: over one index, and no one finds what is another's."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.select import FittingTools, Situation
 from beckon_contract.catalogue.builder import Catalogue
 from tests.agent.auth.closed_service import Several, terms
-from tests.agent.auth.test_rules import Unasked
+from tests.agent.auth.test_rules import NotCalled
 from tests.agent.many.plenty import filler
 from tests.agent.running_agent import Still, user
 
@@ -28,18 +28,18 @@ def area_of(name: str) -> str:
 
 
 @pytest.mark.parametrize(("who", "area"), [(SALES, "sales"), (STAFF, "staff")])
-async def test_nobody_is_sent_or_finds_what_only_others_may_use(who: Principal, area: str) -> None:
+async def test_no_one_is_sent_or_finds_what_only_others_may_use(who: Principal, area: str) -> None:
     tools = {tool.name: tool for tool in map(filler, range(240))}
     tools = {name: replace(tool, labels={"area": area_of(name)}) for name, tool in tools.items()}
     rules = [{"groups": [name], "tools": {"selector": {"matchLabels": {"area": name}}}} for name in AREAS]
-    told = terms(access={"toolRules": rules}, toolPolicies=[{"approval": "Always"}])
+    agent_terms = terms(access={"toolRules": rules}, toolPolicies=[{"approval": "Always"}])
     indexes = Indexes()
     index = await indexes.index_of(tools)
     pinned = [next(name for name in tools if area_of(name) == one) for one in AREAS]
     hosted = AgentHandle(
         "a",
-        Agent("a", "default", "", Limits(), told),
-        Unasked(),
+        Agent("a", "default", "", Limits(), agent_terms),
+        NotCalled(),
         Still(Catalogue(tools)),
         chooser=FittingTools(pinned, indexes),
     )

@@ -24,7 +24,7 @@ async def test_a_request_has_what_fits_and_find_tools_first(start_agent: StartAg
         surround(agent)
         await agent.ask(user("Please export the booking of division 17"))
 
-        names = sent(agent.asked[0])
+        names = sent(agent.requests[0])
         assert len(names) == len(set(names)) <= LIMIT
         assert names[0] == "find_tools"
         assert filler(174).name in names
@@ -39,8 +39,8 @@ async def test_pinned_tools_come_first_whichever_of_their_names_is_pinned(start_
         await agent.ask(user("Please export the invoice"))
         await agent.ask(user("Merge the meetings"))
 
-        for asked in agent.asked:
-            assert sent(asked)[1:3] == [first.name, second.name]
+        for request in agent.requests:
+            assert sent(request)[1:3] == [first.name, second.name]
 
 
 async def test_what_was_sent_stays_where_it_is_while_a_run_goes_on(start_agent: StartAgent) -> None:
@@ -48,7 +48,7 @@ async def test_what_was_sent_stays_where_it_is_while_a_run_goes_on(start_agent: 
         surround(agent)
         await agent.ask(user("Rename the contracts, then close the booking"))
 
-        first, *others = map(sent, agent.asked)
+        first, *others = map(sent, agent.requests)
         assert len(others) == 3
         assert all(names[: len(first)] == first for names in others)
 
@@ -62,7 +62,7 @@ async def test_a_client_that_comes_back_with_its_conversation_meets_the_same_too
         await agent.ask(*talk[:1])
         await agent.ask(*talk)
 
-        first, second = map(sent, agent.asked)
+        first, second = map(sent, agent.requests)
         assert second[: LIMIT // 2] == first[: LIMIT // 2]
         assert any(name.endswith("_merge_order") for name in second)
 
@@ -75,20 +75,20 @@ async def test_find_tools_brings_in_a_tool_that_is_then_called(
         before = await platform.metric("calls_total")
         answer = await agent.ask(user("Archive it"))
 
-        assert "test_echo" not in sent(agent.asked[0])
-        assert "test_echo" in sent(agent.asked[1])
+        assert "test_echo" not in sent(agent.requests[0])
+        assert "test_echo" in sent(agent.requests[1])
         search, echo = answer.finished
         assert search["name"] == "find_tools"
         assert "test_echo" in [tool["name"] for tool in search["result"]["tools"]]
         assert (echo["name"], echo["result"], BENCH.calls) == ("test_echo", "hi", ["hi"])
-        told = [m["content"] for m in agent.asked[1].body["messages"] if m["role"] == "tool"]
-        assert json.loads(told[0]) == search["result"]
+        shown = [m["content"] for m in agent.requests[1].body["messages"] if m["role"] == "tool"]
+        assert json.loads(shown[0]) == search["result"]
         # A search is no event: of the two calls one went through the shim.
         assert await platform.metric("calls_total") - before == 1
         assert await agent.metric("tool_calls_total", tool="find_tools", outcome="answered") == 1
 
 
-async def test_a_search_with_arguments_that_do_not_fit_is_told_to_the_model(start_agent: StartAgent) -> None:
+async def test_a_search_with_arguments_that_do_not_fit_is_shown_to_the_model(start_agent: StartAgent) -> None:
     async with start_agent(asks_for(("find_tools", {"limit": 0})), says("Sorry."), setup=SETUP) as agent:
         surround(agent)
 
@@ -100,7 +100,7 @@ async def test_a_tool_that_is_not_sent_can_still_be_called_by_its_name(start_age
         surround(agent)
         answer = await agent.ask(user("Archive it"))
 
-        assert "test_echo" not in sent(agent.asked[0])
+        assert "test_echo" not in sent(agent.requests[0])
         assert [event["result"] for event in answer.finished] == ["hi"]
 
 
@@ -114,14 +114,14 @@ async def test_no_request_has_more_tools_than_its_model_takes(
         surround(agent)
         await agent.ask(user("Export every invoice of every division"))
 
-        assert len(sent(agent.asked[0])) == most
+        assert len(sent(agent.requests[0])) == most
 
 
 async def test_tools_that_are_few_enough_are_all_sent_without_find_tools(start_agent: StartAgent) -> None:
     async with start_agent(asks_for(SEARCH), says("Done."), setup=SETUP) as agent:
         answer = await agent.ask()
 
-        assert sent(agent.asked[0]) == list(agent.catalogue.current.tools)
+        assert sent(agent.requests[0]) == list(agent.catalogue.current.tools)
         assert answer.error["reason"] == "unknown_tool"
 
 
@@ -130,7 +130,7 @@ async def test_a_request_without_tools_searches_none(start_agent: StartAgent) ->
         surround(agent)
         await agent.ask(tool_choice="none")
 
-        assert "tools" not in agent.asked[0].body
+        assert "tools" not in agent.requests[0].body
 
 
 async def test_a_function_of_the_clients_cannot_be_called_find_tools(start_agent: StartAgent) -> None:
@@ -154,7 +154,7 @@ async def test_a_new_tool_is_sent_in_the_very_next_request_that_names_it(start_a
         agent.catalogue.current = Catalogue(tools)
         await agent.ask(question)
 
-        assert ["kettle_boil" in sent(asked) for asked in agent.asked] == [False, True, False]
+        assert ["kettle_boil" in sent(request) for request in agent.requests] == [False, True, False]
 
 
 async def test_the_catalogue_is_shown_whole(start_agent: StartAgent) -> None:

@@ -56,7 +56,7 @@ async def test_what_was_found_is_there_in_the_responses_that_follow(start_face: 
             ]
         )
 
-        _, second, *others = map(sent, face.agent.asked)
+        _, second, *others = map(sent, face.agent.requests)
         assert "test_echo" in second
         assert others == [second] * 2
 
@@ -89,7 +89,7 @@ async def test_the_clients_functions_are_all_sent_and_count(start_face: StartFac
         await face.ask("Rename the contracts", tools=[function(f"f{n}") for n in range(10)])
         await face.ask("Rename the contracts", tools=[function(f"f{n}") for n in range(100)])
 
-        some, many = map(sent, face.agent.asked)
+        some, many = map(sent, face.agent.requests)
         assert some[-10:] == [f"f{n}" for n in range(10)]
         assert 10 < len(some) <= LIMIT
         assert many == ["find_tools", *(f"f{n}" for n in range(100))]
@@ -101,7 +101,7 @@ async def test_a_tool_that_must_be_called_is_sent_whatever_the_talk_is_about(sta
         surround(face.agent, SOME)
         await face.ask("Rename the contracts", tool_choice=choice)
 
-        assert all("test_echo" in sent(asked) for asked in face.agent.asked)
+        assert all("test_echo" in sent(request) for request in face.agent.requests)
 
 
 async def test_of_many_tools_those_are_sent_that_the_request_allows(start_face: StartFace) -> None:
@@ -110,7 +110,7 @@ async def test_of_many_tools_those_are_sent_that_the_request_allows(start_face: 
     async with start_face(says("a"), setup=SETUP) as face:
         surround(face.agent, SOME)
         await face.ask("Rename the contracts", tool_choice=choice)
-        assert sorted(sent(face.agent.asked[0])) == sorted(names)
+        assert sorted(sent(face.agent.requests[0])) == sorted(names)
 
     narrow = replace(SETUP, limits=replace(SETUP.limits, tools=2))
     async with start_face(SEARCH, says("c"), setup=narrow) as face:

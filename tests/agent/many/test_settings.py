@@ -23,4 +23,4 @@ async def test_the_agent_of_a_folder_sends_what_its_settings_say(tmp_path: Path)
     async with serving(tmp_path, says("Done."), **settings) as agent:
         await agent.http.post("/v1/chat/completions", json={"model": "beckon", "messages": [user("go")]})
 
-        assert sent(agent.model.asked[0]) == ["find_tools", "order_step7", "order_step3"]
+        assert sent(agent.model.requests[0]) == ["find_tools", "order_step7", "order_step3"]

@@ -105,5 +105,5 @@ TOOLS: list[AnyTool] = [
 
 
 def by_hand(service: str) -> list[Manifest]:
-    """Return the EventType that says more than a function can; nobody calls it, whatever `service` is."""
+    """Return the EventType that says more than a function can; no one calls it, whatever `service` is."""
     return described("json-schema-2020-12-tool", service, parameters=json.dumps(_DIALECT))

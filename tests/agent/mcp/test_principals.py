@@ -1,4 +1,4 @@
-"""Whoever asks sees and calls what it may use: the principal reaches all that the SDK does elsewhere."""
+"""Anyone who asks sees and calls what it may use: the principal reaches all that the SDK does elsewhere."""
 
 import asyncio
 import contextlib
@@ -87,7 +87,7 @@ async def test_each_sees_and_calls_its_own_tools(platform: EventPlatform, mode: 
     assert BENCH.calls == ["a"]
 
 
-async def test_nobody_hears_of_changes_that_are_not_for_it(platform: EventPlatform) -> None:
+async def test_no_one_gets_changes_that_are_not_for_it(platform: EventPlatform) -> None:
     async with (
         mcp_server(platform.shim, platform.folder, around=ByHeader) as server,
         httpx2.AsyncClient(headers={"x-who": "key:bob"}) as bobs,
@@ -139,18 +139,18 @@ async def test_a_call_is_cancelled_by_its_caller_at_whichever_replica(
     assert "-32800" in answer.text
 
 
-async def test_nobody_cancels_the_call_of_another(tmp_path: Path) -> None:
+async def test_no_one_cancels_the_call_of_another(tmp_path: Path) -> None:
     ada, bob = (Principal(name, frozenset(), "key") for name in ("key:ada", "key:bob"))
     store = await open_store(f"sqlite:///{tmp_path / 'store.db'}")
-    cancellations, key, heard = Cancellations(store.counters, 0.01), ("a" * 32, "7"), list[str]()
+    cancellations, key, received = Cancellations(store.counters, 0.01), ("a" * 32, "7"), list[str]()
     try:
         with acting_as(bob):
             await cancellations.announce_call(key)
         with acting_as(ada), contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(cancellations.listen_for(key, lambda: heard.append("bob")), 0.3)
+            await asyncio.wait_for(cancellations.listen_for(key, lambda: received.append("bob")), 0.3)
         with acting_as(ada):
             await cancellations.announce_call(key)
-            await asyncio.wait_for(cancellations.listen_for(key, lambda: heard.append("ada")), PATIENCE)
+            await asyncio.wait_for(cancellations.listen_for(key, lambda: received.append("ada")), PATIENCE)
     finally:
         await store.aclose()
-    assert heard == ["ada"]
+    assert received == ["ada"]

@@ -139,14 +139,14 @@ class Troubled:
 
 
 @pytest.mark.parametrize(
-    ("roster", "told"),
+    ("roster", "shown"),
     [
         (Troubled(UnavailableAgent("beckon", "NoModel", "set one"), complete=True), "(NoModel): set one"),
         (Troubled(None, complete=False), "not all known yet"),
     ],
 )
-async def test_an_agent_that_is_not_ready_is_asked_again_later(
-    start_mcp: StartMcp, roster: Troubled, told: str
+async def test_an_agent_that_is_not_ready_is_called_again_later(
+    start_mcp: StartMcp, roster: Troubled, shown: str
 ) -> None:
     async with start_mcp() as server:
         server.service.registry = roster
@@ -154,7 +154,7 @@ async def test_an_agent_that_is_not_ready_is_asked_again_later(
 
     assert response.status_code == 503
     assert response.headers["retry-after"] == "1"
-    assert told in response.json()["error"]["message"]
+    assert shown in response.json()["error"]["message"]
 
 
 async def test_methods_that_mean_nothing_are_refused(start_mcp: StartMcp) -> None:
@@ -222,10 +222,10 @@ async def test_pages_of_strangers_call_nothing(
 async def test_pages_that_are_let_in_may_read_the_answers(
     start_mcp: StartMcp, origin: str, allowed: bool
 ) -> None:
-    asked = {"access-control-request-method": "POST", "access-control-request-headers": "mcp-session-id"}
+    sent = {"access-control-request-method": "POST", "access-control-request-headers": "mcp-session-id"}
     settings = McpSettings(OriginPolicy.at("127.0.0.1", origins="https://chat.example.com", local_pages=True))
     async with start_mcp(settings) as server:
-        before = await server.http.options("/mcp", headers={"origin": origin, **asked})
+        before = await server.http.options("/mcp", headers={"origin": origin, **sent})
         after = await server.http.post(
             "/mcp", json=request("ping", {}), headers={**headers(LEGACY), "origin": origin}
         )

@@ -35,7 +35,7 @@ def without_echo(server: McpServer) -> Catalogue:
     return Catalogue(tools)
 
 
-async def nothing_is_under_way(server: McpServer, platform: EventPlatform) -> None:
+async def nothing_is_running(server: McpServer, platform: EventPlatform) -> None:
     """Wait until neither the agent nor the shim waits for a tool any more."""
 
     async def idle() -> bool:
@@ -45,40 +45,38 @@ async def nothing_is_under_way(server: McpServer, platform: EventPlatform) -> No
 
 
 @both
-async def test_a_call_of_which_nothing_is_heard_is_told_to_go_on(start_mcp: StartMcp, mode: str) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+async def test_a_call_of_which_nothing_is_received_has_to_go_on(start_mcp: StartMcp, mode: str) -> None:
+    shown: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
-        if len(told) == 3:
+        shown.append((progress, total, message))
+        if len(shown) == 3:
             BENCH.gate.set()
 
     async with start_mcp(McpSettings(report_every=0.05)) as server, server.client(mode) as client:
         result = await client.call_tool("test_wait", {}, progress_callback=note)
 
     assert not result.is_error
-    assert [progress for progress, _, _ in told] == sorted({progress for progress, _, _ in told})
-    _, total, message = told[0]
+    assert [progress for progress, _, _ in shown] == sorted({progress for progress, _, _ in shown})
+    _, total, message = shown[0]
     assert total is None
     assert re.fullmatch(r"test_wait has not answered yet, after \d seconds", message or "")
-    assert told[-1][0] < 0.001
+    assert shown[-1][0] < 0.001
 
 
 @both
-async def test_a_client_hears_what_the_tool_reports_in_its_own_numbers(
-    start_mcp: StartMcp, mode: str
-) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+async def test_a_client_gets_what_the_tool_reports_in_its_own_numbers(start_mcp: StartMcp, mode: str) -> None:
+    shown: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
+        shown.append((progress, total, message))
         BENCH.gate.set()
 
     async with start_mcp(McpSettings(report_every=3600)) as server, server.client(mode) as client:
         result = await client.call_tool("test_steps", {"steps": [1, 2, 2, 3]}, progress_callback=note)
 
     assert not result.is_error
-    assert told == [
+    assert shown == [
         (1, 4, "step 1"),
         (2, 4, "step 2"),
         (2.000002, 4, "step 2"),
@@ -88,30 +86,30 @@ async def test_a_client_hears_what_the_tool_reports_in_its_own_numbers(
 
 @both
 async def test_the_first_three_reports_are_sent_with_their_values(start_mcp: StartMcp, mode: str) -> None:
-    told: list[float] = []
+    shown: list[float] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append(progress)
+        shown.append(progress)
         BENCH.gate.set()
 
     async with start_mcp() as server, server.client(mode) as client:
         await client.call_tool("test_steps", {"steps": [0, 1, 3]}, progress_callback=note)
 
-    assert told == [0, 1, 3]
+    assert shown == [0, 1, 3]
 
 
 async def test_signs_of_life_come_between_reports_and_do_not_run_ahead_of_them(start_mcp: StartMcp) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+    shown: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
-        if len(told) % 3 == 0:
+        shown.append((progress, total, message))
+        if len(shown) % 3 == 0:
             BENCH.gate.set()
 
     async with start_mcp(McpSettings(report_every=0.05)) as server, server.client(LEGACY) as client:
         await client.call_tool("test_steps", {"steps": [1, 2]}, progress_callback=note)
 
-    values = [progress for progress, _, _ in told]
+    values = [progress for progress, _, _ in shown]
     assert values == sorted(set(values))
     assert {1, 2} <= set(values)
 
@@ -127,7 +125,7 @@ async def test_a_client_that_gives_up_ends_its_call(
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
 
-        await nothing_is_under_way(server, platform)
+        await nothing_is_running(server, platform)
 
 
 @pytest.mark.parametrize("meta", [{}, {"_meta": {"progressToken": "p"}}])
@@ -151,7 +149,7 @@ async def test_a_cancelled_call_is_answered_as_one(
         assert (await server.http.post("/mcp", json=cancelled, headers=headers)).status_code == 202
         answer = await call
 
-        await nothing_is_under_way(server, platform)
+        await nothing_is_running(server, platform)
     assert '"id":"7"' in answer.text
     assert "-32800" in answer.text
 
@@ -171,10 +169,10 @@ async def test_a_connection_that_breaks_ends_its_call(
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
 
-        await nothing_is_under_way(server, platform)
+        await nothing_is_running(server, platform)
 
 
-async def test_changes_are_told_to_older_clients(start_mcp: StartMcp) -> None:
+async def test_changes_are_reported_to_older_clients(start_mcp: StartMcp) -> None:
     changed = asyncio.Event()
 
     async def note(message: IncomingMessage) -> None:
@@ -201,18 +199,18 @@ async def listeners(server: McpServer, number: int) -> None:
     await eventually(listening)
 
 
-async def test_changes_are_told_to_clients_that_subscribe(start_mcp: StartMcp) -> None:
+async def test_changes_are_shown_to_clients_that_subscribe(start_mcp: StartMcp) -> None:
     async with start_mcp() as server, server.client(MODERN) as client:
         async with client.listen(tools_list_changed=True, prompts_list_changed=True) as subscription:
             assert subscription.honored.tools_list_changed is True
             assert subscription.honored.prompts_list_changed is None
             server.catalogue.current = without_echo(server)
-            await heard(subscription)
+            await first_notification(subscription)
             assert "test_echo" not in {tool.name for tool in (await client.list_tools()).tools}
         await listeners(server, 0)
 
 
-async def heard(subscription: Subscription) -> None:
+async def first_notification(subscription: Subscription) -> None:
     """Wait for the next event."""
     async with asyncio.timeout(PATIENCE):
         await anext(aiter(subscription))
@@ -227,27 +225,27 @@ async def lines(server: McpServer, path: str = "/mcp") -> AsyncIterator[AsyncIte
         yield response.aiter_lines()
 
 
-async def test_what_changes_nothing_for_a_client_is_not_told(start_mcp: StartMcp) -> None:
+async def test_what_changes_nothing_for_a_client_is_not_reported(start_mcp: StartMcp) -> None:
     settings = McpSettings(pace=StreamPace(keep_alive=1.0))
-    async with start_mcp(settings) as server, lines(server) as told:
-        assert (await anext(told)).startswith(":")
+    async with start_mcp(settings) as server, lines(server) as shown:
+        assert (await anext(shown)).startswith(":")
         tools = server.catalogue.current.tools
         server.catalogue.current = Catalogue({name: replace(one, timeout=1) for name, one in tools.items()})
-        assert await anext(told) == ""
-        assert await anext(told) == ": keep-alive"
+        assert await anext(shown) == ""
+        assert await anext(shown) == ": keep-alive"
 
 
 async def test_streams_end_when_the_service_drains(start_mcp: StartMcp) -> None:
     async with (
         start_mcp() as server,
         server.client(MODERN) as client,
-        lines(server) as told,
+        lines(server) as shown,
         client.listen(tools_list_changed=True) as subscription,
     ):
         server.service.draining = True
         async with asyncio.timeout(PATIENCE):
             assert [event async for event in subscription] == []
-            assert [line async for line in told if line.startswith("data")] == []
+            assert [line async for line in shown if line.startswith("data")] == []
 
 
 async def test_only_so_many_clients_listen(start_mcp: StartMcp) -> None:

@@ -12,7 +12,7 @@ from beckon_agent.model.client import ModelClient, chat_body, without_streaming
 from beckon_agent.model.errors import FieldNotSupported, ModelRefused
 from tests.agent.scripted_model import (
     KEY,
-    Asked,
+    ReceivedRequest,
     Reply,
     answers,
     declaration,
@@ -176,8 +176,8 @@ async def test_reasoning_and_signatures_reach_the_server_as_they_were() -> None:
     profile = Profile(reasoning_replay="reasoning_content")
     async with scripted_model(says("ok")) as model, ModelClient(model.base_url, KEY, "m", profile) as client:
         await items_of(client, ModelRequest([USER, said, RESULT]))
-    assert model.asked[0].body["messages"] == [USER, said, RESULT]
-    assert model.asked[0].path == "/v1/chat/completions"
+    assert model.requests[0].body["messages"] == [USER, said, RESULT]
+    assert model.requests[0].path == "/v1/chat/completions"
 
 
 TOOL_TURN: list[Message] = [USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]
@@ -215,9 +215,9 @@ LESSONS = [
 
 @pytest.mark.parametrize(("message", "refused"), LESSONS)
 async def test_a_refusal_that_says_what_is_wrong_is_learnt_from(message: str, refused: object) -> None:
-    def strict_server(asked: Asked) -> Reply:
+    def strict_server(sent_request: ReceivedRequest) -> Reply:
         assert callable(refused)
-        return refuses(400, message) if refused(asked.body) else says("ok")
+        return refuses(400, message) if refused(sent_request.body) else says("ok")
 
     tool = declaration("f")
     tool["function"]["strict"] = True
@@ -237,7 +237,7 @@ async def test_a_refusal_that_says_what_is_wrong_is_learnt_from(message: str, re
                 assert isinstance(turn, Turn)
                 assert turn.text == "ok"
         # The second time the client knows.
-        assert len(model.asked) == 3
+        assert len(model.requests) == 3
         assert client.profile != profile
 
 
@@ -277,17 +277,17 @@ async def test_an_optional_field_is_left_out_for_a_server_that_refuses_it() -> N
         ModelClient(model.base_url, KEY, "m") as client,
     ):
         await items_of(client, ModelRequest([USER], extra=extra))
-    assert "user" not in model.asked[1].body
-    assert model.asked[1].body["service_tier"] == "flex"
+    assert "user" not in model.requests[1].body
+    assert model.requests[1].body["service_tier"] == "flex"
 
 
-async def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:
-    def contrary(asked: Asked) -> Reply:
-        name = "max_tokens" if "max_tokens" in asked.body else "max_completion_tokens"
+async def test_a_server_that_refuses_everything_is_not_requested_ever() -> None:
+    def contrary(sent_request: ReceivedRequest) -> Reply:
+        name = "max_tokens" if "max_tokens" in sent_request.body else "max_completion_tokens"
         other = "max_completion_tokens" if name == "max_tokens" else "max_tokens"
         return refuses(400, f"Unsupported parameter: '{name}'. Use '{other}' instead.")
 
     async with scripted_model(*[contrary] * 20) as model, ModelClient(model.base_url, KEY, "m") as client:
         with pytest.raises(ModelRefused, match="Unsupported parameter"):
             await items_of(client, ModelRequest([USER], max_tokens=100))
-    assert len(model.asked) <= 5
+    assert len(model.requests) <= 5

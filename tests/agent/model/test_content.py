@@ -13,7 +13,7 @@ from beckon_agent.core.run_events import ReasoningDelta, TextDelta
 from beckon_agent.model.reasoning import ThinkSplitter
 from tests.agent.scripted_model import (
     QUESTION,
-    Asked,
+    ReceivedRequest,
     Reply,
     calls,
     chunk,
@@ -117,9 +117,9 @@ async def test_a_character_that_is_split_over_two_chunks_arrives_whole(member: s
 async def test_a_limit_that_reasoning_used_up_is_raised_once() -> None:
     limits: list[object] = []
 
-    def starved(asked: Asked) -> Reply:
-        limits.append(asked.body["max_tokens"])
-        usage = {"prompt_tokens": 1, "completion_tokens": asked.body["max_tokens"]}
+    def starved(sent: ReceivedRequest) -> Reply:
+        limits.append(sent.body["max_tokens"])
+        usage = {"prompt_tokens": 1, "completion_tokens": sent.body["max_tokens"]}
         return streamed(chunk({"reasoning": "hm "}), chunk(finish="length"), {"choices": [], "usage": usage})
 
     request = ModelRequest(QUESTION.messages, max_tokens=100)
@@ -141,7 +141,7 @@ async def test_a_limit_that_reasoning_used_up_is_raised_once() -> None:
         streamed(chunk({"reasoning": "hm"}), STOP),
     ],
 )
-async def test_an_answer_that_was_only_cut_short_is_not_asked_for_again(reply: Reply) -> None:
+async def test_an_answer_that_was_only_cut_short_is_not_requested_again(reply: Reply) -> None:
     request = ModelRequest(QUESTION.messages, max_tokens=100)
     assert (await turn_after(reply, request=request)).usage is None
 

@@ -157,7 +157,7 @@ async def test_an_error_body_is_read_in_whatever_shape_it_comes(body: bytes, con
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"[]", b"null", b"7", b"\xff\xfe", b'{"error":{}}', b"[" * 5000]
 )
-def test_an_error_that_says_nothing_is_still_told(body: bytes) -> None:
+def test_an_error_that_says_nothing_is_still_reported(body: bytes) -> None:
     error = READER.read_response(418, {}, body)
     assert type(error) is ModelRefused
     assert str(error).startswith("model.example refused the request (418): ")
@@ -196,7 +196,7 @@ async def test_mistrals_flat_error_within_a_stream_is_read() -> None:
         Reply([sse(chunk({"content": "hello"}), done=False)], breaks_off=True),
     ],
 )
-async def test_no_error_and_no_log_line_tells_the_key(reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_error_and_no_log_line_shows_the_key(reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with scripted_model(reply, reply) as model:
         client = ModelClient(model.base_url, KEY, "m", patience=Patience(attempts=2, first_wait=0.001))
@@ -205,7 +205,7 @@ async def test_no_error_and_no_log_line_tells_the_key(reply: Reply, caplog: pyte
                 await items_of(client)
         assert KEY not in repr(vars(client)) + repr(client)
     assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(caught.value) + caplog.text
-    assert model.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert model.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize("key", ["sk-\u00fc-umlaut-key", "sk-new\nline-key", "sk-tab\tkey-long"])
@@ -220,8 +220,8 @@ async def test_blanks_around_a_key_are_dropped_and_an_empty_key_sends_no_header(
         for key in (f" {KEY}\n", ""):
             async with ModelClient(model.base_url, key, "m") as client:
                 await items_of(client)
-    assert model.asked[0].headers["authorization"] == f"Bearer {KEY}"
-    assert "authorization" not in model.asked[1].headers
+    assert model.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert "authorization" not in model.requests[1].headers
 
 
 @pytest.mark.parametrize("base_url", ["", "localhost:11434/v1", "ftp://model/v1", "http://"])

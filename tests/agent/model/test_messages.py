@@ -284,7 +284,7 @@ def test_a_result_without_a_call_and_a_second_result_are_dropped() -> None:
     assert repair_messages(history, GENERIC) == history[1:3]
 
 
-def test_the_same_id_in_two_turns_is_told_apart_and_each_keeps_its_result() -> None:
+def test_the_same_id_in_two_turns_is_distinguished_and_each_keeps_its_result() -> None:
     history = [called("call_1"), result("call_1", "one"), called("call_1"), result("call_1", "two")]
     repaired = repair_messages(history, GENERIC)
     assert results(repaired) == ["one", "two"]
@@ -316,7 +316,7 @@ def test_a_signed_id_stays_except_where_it_cannot() -> None:
     assert call_ids(repair_messages(history, MISTRAL)) != {"x__thought__sig"}
 
 
-def test_mistral_hears_the_assistant_between_a_result_and_the_user() -> None:
+def test_mistral_gets_the_assistant_between_a_result_and_the_user() -> None:
     history = [called("aaaaaaaaa"), result("aaaaaaaaa", "1"), {"role": "user", "content": "well?"}]
     assert [message["role"] for message in repair_messages(history, MISTRAL)] == [
         "assistant",

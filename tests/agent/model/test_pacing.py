@@ -85,7 +85,7 @@ async def test_what_is_there_is_taken_at_once_and_a_failure_after_it() -> None:
     await paced.close()
 
 
-async def test_a_stream_that_nobody_takes_is_read_only_a_little_ahead() -> None:
+async def test_a_stream_that_no_one_takes_is_read_only_a_little_ahead() -> None:
     read: list[int] = []
 
     async def endless() -> AsyncGenerator[int, None]:
@@ -127,7 +127,7 @@ async def test_closing_a_stream_that_never_began_is_nothing() -> None:
     assert not source.closed
 
 
-async def test_a_failure_that_nobody_took_is_not_complained_about() -> None:
+async def test_a_failure_that_no_one_took_is_not_complained_about() -> None:
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
     source = Source()

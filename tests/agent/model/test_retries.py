@@ -15,7 +15,7 @@ from beckon_agent.model.transport import Patience
 from tests.agent.scripted_model import (
     KEY,
     QUESTION,
-    Asked,
+    ReceivedRequest,
     Reply,
     answers,
     calls,
@@ -35,16 +35,16 @@ BROKEN = Reply([sse(chunk({"role": "assistant", "content": ""}), done=False)], b
 NAMED = Reply([sse(calls(fragment(0, "1", "f", '{"x":')), done=False)], breaks_off=True)
 
 
-async def asked_for(script: list[Reply], patience: Patience = QUICK) -> tuple[int, Turn | Exception]:
+async def requested(script: list[Reply], patience: Patience = QUICK) -> tuple[int, Turn | Exception]:
     """Return how often the server was asked, and what came of it."""
     async with scripted_model(*script) as model:
         async with ModelClient(model.base_url, KEY, "m", patience=patience) as client:
             try:
                 last = (await items_of(client))[-1]
             except Exception as error:
-                return len(model.asked), error
+                return len(model.requests), error
         assert isinstance(last, Turn)
-        return len(model.asked), last
+        return len(model.requests), last
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ async def asked_for(script: list[Reply], patience: Patience = QUICK) -> tuple[in
     ],
 )
 async def test_what_fails_before_the_first_word_is_tried_again(failure: Reply) -> None:
-    asked, turn = await asked_for([failure, failure, says("hello")])
+    request, turn = await requested([failure, failure, says("hello")])
     assert isinstance(turn, Turn)
-    assert (asked, turn.text) == (3, "hello")
+    assert (request, turn.text) == (3, "hello")
 
 
 async def test_it_is_not_tried_for_ever() -> None:
-    asked, error = await asked_for([refuses(503, "loading model")] * 9)
-    assert asked == QUICK.attempts
+    request, error = await requested([refuses(503, "loading model")] * 9)
+    assert request == QUICK.attempts
     assert isinstance(error, ModelUnavailable)
     assert error.status == 503
 
@@ -83,16 +83,16 @@ async def test_it_is_not_tried_for_ever() -> None:
     ],
 )
 async def test_what_will_never_do_is_not_tried_again(failure: Reply, kind: type[Exception]) -> None:
-    asked, error = await asked_for([failure, says("hello")])
-    assert asked == 1
+    request, error = await requested([failure, says("hello")])
+    assert request == 1
     assert isinstance(error, kind)
 
 
 @pytest.mark.parametrize("word", [{"content": "hello"}, {"reasoning": "hm"}])
 async def test_nothing_is_tried_again_after_the_first_word(word: dict[str, str]) -> None:
     begun = Reply([sse(chunk(word), done=False)], breaks_off=True)
-    asked, error = await asked_for([begun, says("hello")])
-    assert asked == 1
+    request, error = await requested([begun, says("hello")])
+    assert request == 1
     assert isinstance(error, StreamBroken)
     assert isinstance(error.__cause__, ModelUnavailable)
     assert "dropped the connection" in str(error)
@@ -109,23 +109,25 @@ async def test_what_was_shown_stays_and_the_break_comes_after_it() -> None:
 
 async def test_the_wait_that_a_server_asks_for_is_kept() -> None:
     begun = time.monotonic()
-    asked, _ = await asked_for([refuses(429, "slow down", **{"retry-after-ms": "150"}), says("hello")])
-    assert asked == 2
+    request, _ = await requested([refuses(429, "slow down", **{"retry-after-ms": "150"}), says("hello")])
+    assert request == 2
     assert time.monotonic() - begun >= 0.15
 
 
 async def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
-    asked, error = await asked_for([refuses(429, "come tomorrow", **{"retry-after": "86400"}), says("hello")])
-    assert asked == 1
+    request, error = await requested(
+        [refuses(429, "come tomorrow", **{"retry-after": "86400"}), says("hello")]
+    )
+    assert request == 1
     assert isinstance(error, ModelUnavailable)
     assert error.retry_after == 86400
 
 
 async def test_a_connection_that_breaks_after_the_end_was_said_spoils_nothing() -> None:
     whole = Reply([sse(chunk({"content": "hello"}), chunk(finish="stop"), done=False)], breaks_off=True)
-    asked, turn = await asked_for([whole])
+    request, turn = await requested([whole])
     assert isinstance(turn, Turn)
-    assert (asked, turn.text, turn.finish_reason) == (1, "hello", "stop")
+    assert (request, turn.text, turn.finish_reason) == (1, "hello", "stop")
 
 
 @asynccontextmanager
@@ -170,8 +172,8 @@ async def test_a_server_that_is_not_there_is_named() -> None:
 async def test_a_server_that_falls_silent_is_given_up() -> None:
     never = asyncio.Event()
     silent = Reply([b": wait\n\n", b": for ever\n\n"], holds=never)
-    asked, error = await asked_for([silent, says("hello")], Patience(attempts=1, silence=0.05))
-    assert asked == 1
+    request, error = await requested([silent, says("hello")], Patience(attempts=1, silence=0.05))
+    assert request == 1
     assert isinstance(error, ModelUnavailable)
     assert "fell silent" in str(error)
 
@@ -179,7 +181,7 @@ async def test_a_server_that_falls_silent_is_given_up() -> None:
 async def test_a_cancelled_caller_is_not_tried_again_for() -> None:
     came = asyncio.Event()
 
-    def busy(_: Asked) -> Reply:
+    def busy(_: ReceivedRequest) -> Reply:
         came.set()
         return refuses(503, "loading model")
 
@@ -191,4 +193,4 @@ async def test_a_cancelled_caller_is_not_tried_again_for() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        assert len(model.asked) == 1
+        assert len(model.requests) == 1

@@ -154,7 +154,7 @@ async def test_one_json_body_is_whole_without_a_finish_reason() -> None:
     assert (turn.text, turn.finish_reason) == ("hello", None)
 
 
-async def test_an_answer_that_broke_off_before_anything_was_shown_is_asked_for_once_more() -> None:
+async def test_an_answer_that_broke_off_before_anything_was_shown_is_requested_once_more() -> None:
     role = chunk({"role": "assistant", "content": ""})
     half = streamed(role, calls(fragment(0, "1", "f", '{"x":')), done=False)
     async with scripted_model(half, says("hello")) as model, ModelClient(model.base_url, KEY, "m") as client:
@@ -163,7 +163,7 @@ async def test_an_answer_that_broke_off_before_anything_was_shown_is_asked_for_o
     assert (turn.text, turn.calls, turn.finish_reason) == ("hello", (), "stop")
 
 
-async def test_an_answer_that_breaks_off_twice_is_not_asked_for_again() -> None:
+async def test_an_answer_that_breaks_off_twice_is_not_requested_again() -> None:
     role = chunk({"role": "assistant", "content": ""})
     async with (
         scripted_model(*[streamed(role, done=False)] * 3) as model,
@@ -171,7 +171,7 @@ async def test_an_answer_that_breaks_off_twice_is_not_asked_for_again() -> None:
     ):
         *_, turn = await items_of(client)
     assert isinstance(turn, Turn)
-    assert (turn.text, turn.finish_reason, len(model.asked)) == ("", BROKE_OFF, 2)
+    assert (turn.text, turn.finish_reason, len(model.requests)) == ("", BROKE_OFF, 2)
 
 
 @pytest.mark.parametrize("finish", [None, "length"])
@@ -317,7 +317,7 @@ async def test_one_connection_serves_one_answer_after_another() -> None:
     async with scripted_model(says("a"), says("b")) as model, ModelClient(model.base_url, KEY, "m") as client:
         await items_of(client)
         await items_of(client)
-    assert len({asked.headers["x-peer"] for asked in model.asked}) == 1
+    assert len({request.headers["x-peer"] for request in model.requests}) == 1
 
 
 async def in_chunks(chunks: list[bytes]) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from beckon_agent.core.model_types import Message, ModelRequest, ToolCall, Turn
 from beckon_agent.model.response import CallAccumulator
 from tests.agent.scripted_model import (
-    Asked,
+    ReceivedRequest,
     Reply,
     asks_for,
     calls,
@@ -176,14 +176,14 @@ async def test_no_arguments_are_an_empty_object(nothing: object) -> None:
     assert await called(calls(entry), END, tools=("now",)) == [("now", "{}")]
 
 
-async def test_arguments_lost_in_streaming_are_asked_for_once_without_it() -> None:
+async def test_arguments_lost_in_streaming_are_requested_once_without_it() -> None:
     lost = {"index": 0, "id": "call_a", "function": {"name": "f", "arguments": None}}
     whole = {"id": "call_b", "type": "function", "function": {"name": "f", "arguments": '{"city":"Paris"}'}}
     body = {"choices": [{"message": {"tool_calls": [whole]}, "finish_reason": "tool_calls"}]}
     seen: list[dict[str, object]] = []
 
-    def unstreamed(asked: Asked) -> Reply:
-        seen.append(asked.body)
+    def unstreamed(sent_request: ReceivedRequest) -> Reply:
+        seen.append(sent_request.body)
         return Reply([json.dumps(body).encode()], content_type="application/json")
 
     turn = await turn_after(

@@ -52,7 +52,7 @@ def served_context(authority: trustme.CA) -> ssl.SSLContext:
     return context
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(served_context: ssl.SSLContext) -> None:
+async def test_a_certificate_that_no_one_vouches_for_is_refused(served_context: ssl.SSLContext) -> None:
     async with listed(served_context) as address:
         with pytest.raises(ModelUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
             await models(f"https://{address}/v1")
@@ -76,7 +76,7 @@ async def test_credentials_in_the_address_stand_in_place_of_the_key() -> None:
     assert who == "Basic YWRhOnNlY3JldA=="
 
 
-async def test_the_proxy_of_the_environment_is_asked_unless_the_server_is_excepted(
+async def test_the_proxy_of_the_environment_is_called_unless_the_server_is_excepted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with listed() as proxy, listed() as address:

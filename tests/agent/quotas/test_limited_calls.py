@@ -65,7 +65,7 @@ async def test_calls_side_by_side_keep_to_the_places_of_their_tool(service: Clos
     assert BENCH.most == 2
 
 
-async def test_the_model_is_told_of_a_limit_and_the_tool_is_not_called(service: ClosedService) -> None:
+async def test_the_model_learns_of_a_limit_and_the_tool_is_not_called(service: ClosedService) -> None:
     service.model.add(
         asks_for(("test_echo", {"text": "a"})), asks_for(("test_echo", {"text": "b"})), says(".")
     )
@@ -132,11 +132,11 @@ async def test_what_a_tool_says_of_waiting_becomes_no_header_unless_it_is_a_numb
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
-async def test_a_limit_that_is_reached_is_told_with_its_agent(given: dict[str, Any], limit: str) -> None:
+async def test_a_limit_that_is_reached_is_reported_with_its_agent(given: dict[str, Any], limit: str) -> None:
     pay = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
     agent = Agent("a", "default", "", RunLimits(), terms(**given))
     reached: list[tuple[str, str]] = []
-    limits = Quotas(CountersInMemory(), lambda *told: reached.append(told))
+    limits = Quotas(CountersInMemory(), lambda *shown: reached.append(shown))
 
     async with limits.reserve_call(agent, "u", pay, "first", patience=1):
         assert reached == []
@@ -147,9 +147,9 @@ async def test_a_limit_that_is_reached_is_told_with_its_agent(given: dict[str, A
     assert reached == [("a", limit)]
 
 
-@pytest.mark.parametrize(("again", "told"), [(False, "denied"), (True, "outcome_unknown")])
-async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_never_was(
-    again: bool, told: str
+@pytest.mark.parametrize(("again", "shown"), [(False, "denied"), (True, "outcome_unknown")])
+async def test_a_call_that_may_have_been_sent_before_is_not_reported_as_one_that_never_was(
+    again: bool, shown: str
 ) -> None:
     pay = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
     quota = {"of": "toolCalls", "per": "user", "limit": 1, "seconds": 3600}
@@ -167,5 +167,5 @@ async def test_a_call_that_may_have_been_sent_before_is_not_told_as_one_that_nev
             )
 
     assert isinstance(finished.result, dict)
-    assert finished.result["error"]["reason"] == told
+    assert finished.result["error"]["reason"] == shown
     assert ("may have run" in finished.result["error"]["message"]) == again

@@ -16,8 +16,8 @@ from tests.agent.auth.counters import CountersInMemory
 PAY = Tool("pay", "default", "pay", "pay", None, "", {"type": "object"}, "p")
 
 
-def agent(told: Terms, name: str = "a") -> Agent:
-    return Agent(name, "default", "", RunLimits(), told)
+def agent(limits_of_agent: Terms, name: str = "a") -> Agent:
+    return Agent(name, "default", "", RunLimits(), limits_of_agent)
 
 
 def quota(of: str, per: str, limit: int, seconds: int = 60) -> dict[str, object]:
@@ -66,13 +66,13 @@ async def test_a_user_has_as_many_requests_as_the_quota_says_and_then_waits(
 
 
 async def test_all_users_of_an_agent_share_its_quota_and_other_agents_have_their_own(limits: Quotas) -> None:
-    told = terms(quotas=[quota("requests", "agent", 2)])
-    await limits.admit_run(agent(told), "u", "run")
-    await limits.admit_run(agent(told), "v", "run")
+    limits_of_agent = terms(quotas=[quota("requests", "agent", 2)])
+    await limits.admit_run(agent(limits_of_agent), "u", "run")
+    await limits.admit_run(agent(limits_of_agent), "v", "run")
 
     with pytest.raises(LimitReached, match="for all users of this agent"):
-        await limits.admit_run(agent(told), "w", "run")
-    await limits.admit_run(agent(told, "b"), "w", "run")
+        await limits.admit_run(agent(limits_of_agent), "w", "run")
+    await limits.admit_run(agent(limits_of_agent, "b"), "w", "run")
 
 
 async def test_the_smaller_of_two_quotas_for_one_window_counts(limits: Quotas) -> None:
@@ -193,12 +193,12 @@ async def test_a_place_is_given_back_where_the_call_fails_or_is_cancelled(
             raise RuntimeError("on purpose")
     inside = asyncio.Event()
 
-    async def stands() -> None:
+    async def waits_for_place() -> None:
         async with limits.reserve_call(held, "u", PAY, "stands", patience=0):
             inside.set()
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(stands())
+    task = asyncio.create_task(waits_for_place())
     await inside.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -206,7 +206,7 @@ async def test_a_place_is_given_back_where_the_call_fails_or_is_cancelled(
     assert counters.places == {"places|/beckon/agents/default/a|pay": {}}
 
 
-async def test_where_nobody_can_tell_nothing_begins(limits: Quotas, counters: CountersInMemory) -> None:
+async def test_where_no_one_can_show_nothing_begins(limits: Quotas, counters: CountersInMemory) -> None:
     held = agent(terms(quotas=[quota("requests", "user", 3)], toolPolicies=[{"concurrency": 1}]))
     counters.broken = True
 

@@ -27,15 +27,15 @@ async def replicas(tmp_path: Path) -> AsyncIterator[tuple[Quotas, Quotas]]:
     await two.aclose()
 
 
-def agent(**told: object) -> Agent:
-    return Agent("a", "default", "", RunLimits(), terms(**told))
+def agent(**shown: object) -> Agent:
+    return Agent("a", "default", "", RunLimits(), terms(**shown))
 
 
 async def test_replicas_admit_no_more_together_than_a_quota_says(replicas: tuple[Quotas, Quotas]) -> None:
     held = agent(quotas=[{"of": "requests", "per": "user", "limit": 10, "seconds": 3600}])
 
-    asked = [limits.admit_run(held, "oidc:" + "u" * 255, "run") for limits in replicas * 15]
-    ended = await asyncio.gather(*asked, return_exceptions=True)
+    sent = [limits.admit_run(held, "oidc:" + "u" * 255, "run") for limits in replicas * 15]
+    ended = await asyncio.gather(*sent, return_exceptions=True)
 
     assert sum(one is None for one in ended) == 10
     refused = [one for one in ended if one is not None]
@@ -80,8 +80,8 @@ async def test_requests_at_once_pass_a_quota_of_tokens_by_one_answer_each_that_w
         await limits.settle_tokens(held, "u", f"run-{number}", 50)
         used += 50
 
-    asked = [request(limits, number) for number, limits in enumerate(replicas * 30)]
-    ended = await asyncio.gather(*asked, return_exceptions=True)
+    sent = [request(limits, number) for number, limits in enumerate(replicas * 30)]
+    ended = await asyncio.gather(*sent, return_exceptions=True)
 
     refused = [one for one in ended if isinstance(one, LimitReached)]
     admitted = sum(one is None for one in ended)
@@ -98,8 +98,8 @@ async def test_what_was_learned_of_an_answer_lets_as_many_in_as_there_is_room_fo
     limits, _ = replicas
     await limits.settle_tokens(held, "u", "before", 15)
 
-    asked = [limits.admit_run(held, "u", f"run-{number}") for number in range(60)]
-    ended = await asyncio.gather(*asked, return_exceptions=True)
+    sent = [limits.admit_run(held, "u", f"run-{number}") for number in range(60)]
+    ended = await asyncio.gather(*sent, return_exceptions=True)
 
     assert sum(one is None for one in ended) == 9
 

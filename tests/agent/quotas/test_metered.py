@@ -26,7 +26,7 @@ class Saying:
 
     def __init__(self, usage: Usage | None) -> None:
         self._usage = usage
-        self.asked = 0
+        self.requests = 0
 
     async def tool_limit(self) -> int:
         return 128
@@ -34,7 +34,7 @@ class Saying:
     async def stream(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
-        self.asked += 1
+        self.requests += 1
         yield TextDelta("one ")
         yield TextDelta("two")
         yield Turn(text="one two", usage=self._usage)
@@ -65,7 +65,7 @@ async def test_what_a_server_says_that_it_used_is_counted_and_the_next_turn_is_r
     assert await used(counters) == 110
     with pytest.raises(LimitReached, match="quota of 100 tokens"):
         await answer(model, limits)
-    assert model.asked == 1
+    assert model.requests == 1
 
 
 async def test_where_a_server_does_not_say_what_it_used_the_text_is_counted() -> None:

@@ -61,7 +61,7 @@ async def test_chat_completions(service: ClosedService) -> None:
         assert_later(refused)
         assert refused.json()["error"]["code"] == "rate_limit_exceeded"
         assert "the quota of 1 requests in 3600 s for all users" in refused.json()["error"]["message"]
-    assert len(service.model.asked) == 1
+    assert len(service.model.requests) == 1
     assert (await service.chat("open", None)).status_code == 200
 
 
@@ -73,7 +73,7 @@ async def test_responses(service: ClosedService) -> None:
         refused = await post(service, "/v1/responses", {**body, **wish})
         assert_later(refused)
         assert refused.json()["error"]["type"] == "rate_limit_error"
-    assert len(service.model.asked) == 1
+    assert len(service.model.requests) == 1
 
 
 async def test_calls_by_hand(service: ClosedService) -> None:
@@ -90,10 +90,10 @@ async def test_calls_by_hand(service: ClosedService) -> None:
 
 async def test_mcp(service: ClosedService) -> None:
     call = {"name": "test_echo", "arguments": {"text": "a"}}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    assert '"isError":true' not in (await post(service, "/mcp/mcp", asked, **MCP)).text
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    assert '"isError":true' not in (await post(service, "/mcp/mcp", request, **MCP)).text
 
-    refused = await post(service, "/mcp/mcp", asked, **MCP)
+    refused = await post(service, "/mcp/mcp", request, **MCP)
 
     assert refused.status_code == 200  # an error that the model may read is a result
     assert '"isError":true' in refused.text
@@ -121,7 +121,7 @@ async def test_tokens_that_are_used_up_end_a_run_before_its_next_question_to_the
 
     assert (made["status"], made["error"]["code"]) == ("failed", "rate_limit_exceeded")
     assert "quota of 1 tokens" in made["error"]["message"]
-    assert len(service.model.asked) == 1
+    assert len(service.model.requests) == 1
     assert_later(await service.chat("spent", None))
 
 
@@ -139,7 +139,7 @@ async def test_sixty_requests_at_once_use_a_quota_of_tokens_once(service: Closed
     codes = [answer.status_code for answer in answers]
     admitted = codes.count(200)
     assert codes.count(429) == 60 - admitted
-    assert len(service.model.asked) == admitted
+    assert len(service.model.requests) == admitted
     assert 1 <= admitted <= 11, "150 tokens are for ten answers of 15, and one more may pass the quota"
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in answers if answer.status_code == 429)
     assert (await post(service, path, {"model": "crowded", **question})).status_code == 200, "some are left"

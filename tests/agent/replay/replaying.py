@@ -73,12 +73,12 @@ class Replaying:
 
     async def same(self, run: str) -> Document:
         """Return the report of a replay that differs in nothing, and that asked neither model nor tools."""
-        asked = len(self.agent.asked)
+        sent = len(self.agent.requests)
         calls, report = await self.replay(run)
         assert report["differences"] == [], report["differences"]
         assert report["same"]
         assert calls == []
-        assert len(self.agent.asked) == asked
+        assert len(self.agent.requests) == sent
         return report
 
     def change(self, **members: Any) -> None:

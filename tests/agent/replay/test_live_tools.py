@@ -30,10 +30,10 @@ async def test_the_same_tools_give_the_same_results(start_service: StartService)
         ("a", "a", True),
         ("bb", "bb", True),
     ]
-    assert len(service.agent.asked) == 2
+    assert len(service.agent.requests) == 2
 
 
-async def test_a_new_revision_of_a_tool_gives_a_diff_and_the_model_is_not_asked(
+async def test_a_new_revision_of_a_tool_gives_a_diff_and_the_model_is_not_called(
     start_service: StartService,
 ) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
@@ -51,7 +51,7 @@ async def test_a_new_revision_of_a_tool_gives_a_diff_and_the_model_is_not_asked(
     assert [found["where"] for found in report["differences"]] == [
         "the model's request 1: tools.test_echo.description"
     ]
-    assert len(service.agent.asked) == 2
+    assert len(service.agent.requests) == 2
 
 
 async def test_tools_that_may_have_effects_are_not_called_without_a_yes(start_service: StartService) -> None:
@@ -71,17 +71,17 @@ async def test_a_call_that_a_person_allowed_is_made_and_one_that_was_denied_is_n
 ) -> None:
     for approve in (True, False):
         async with start_service(asks_for(("test_danger", {})), says("Done.")) as service:
-            asked = await service.ask()
-            await service.approve(asked, approve=approve)
+            pending = await service.ask()
+            await service.approve(pending, approve=approve)
             before = len(BENCH.calls)
-            calls, report = await service.replay(asked["id"], live_tools=True, effects=approve)
+            calls, report = await service.replay(pending["id"], live_tools=True, effects=approve)
 
             assert report["same"]
             assert [call["called"] for call in calls] == [approve]
             assert len(BENCH.calls) - before == approve
 
 
-async def test_a_tool_that_is_gone_or_wants_other_arguments_is_told_as_its_result(
+async def test_a_tool_that_is_gone_or_wants_other_arguments_is_reported_as_its_result(
     start_service: StartService,
 ) -> None:
     both = asks_for(("test_echo", {"text": "a"}), ("test_nap", {"milliseconds": 1}))

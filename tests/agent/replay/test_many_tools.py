@@ -21,7 +21,7 @@ async def test_a_run_that_searched_for_its_tools_is_the_same(start_service: Star
     assert (report["turns"], report["calls"]) == (3, 2)
 
 
-async def test_tools_that_came_since_are_told_where_they_change_the_choice(
+async def test_tools_that_came_since_are_reported_where_they_change_the_choice(
     start_service: StartService,
 ) -> None:
     async with start_service(SEARCH, ECHO, says("Done."), setup=SETUP) as service:

@@ -67,7 +67,7 @@ async def test_an_answer_that_was_begun_in_vain_is_left_out_and_counted(start_se
     assert '"answers_dropped": 1' in answer.text
 
 
-async def test_a_run_of_before_is_replayed_without_what_nobody_kept(
+async def test_a_run_of_before_is_replayed_without_what_no_one_kept(
     start_service: StartService, database_url: str
 ) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
@@ -103,10 +103,10 @@ async def test_a_log_that_breaks_off_anywhere_is_compared_as_far_as_it_goes(
         run = await service.run(background=True)
         await ended(service, run)
 
-        async def is_told() -> bool:
+        async def is_shown() -> bool:
             return bool((await _log(service, run))[-1]["type"] == "RunFailed")
 
-        await eventually(is_told)
+        await eventually(is_shown)
         for number in reversed(range(len(await _log(service, run)))):
             await service.same(run)
             await execute(database_url, f"DELETE FROM events WHERE number > {number}")

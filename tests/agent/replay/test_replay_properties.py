@@ -41,11 +41,11 @@ Answer = tuple[list[tuple[str, str]], list[tuple[str, str]], str | None]
 
 
 def reply(
-    pieces: Sequence[tuple[str, str]], asked: Sequence[tuple[str, str]], finish: str | None, step: int
+    pieces: Sequence[tuple[str, str]], request: Sequence[tuple[str, str]], finish: str | None, step: int
 ) -> Reply:
     """Return an answer of the model."""
     fragments = (
-        fragment(index, f"call_{step}_{index}", name, text) for index, (name, text) in enumerate(asked)
+        fragment(index, f"call_{step}_{index}", name, text) for index, (name, text) in enumerate(request)
     )
     usage = {"prompt_tokens": step, "completion_tokens": len(pieces)}
     return streamed(
@@ -59,7 +59,7 @@ def reply(
 @given(turns=TURNS)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_any_run_is_replayed_as_it_was(start_service: StartService, turns: list[Answer]) -> None:
-    script = [reply(pieces, asked, finish, step) for step, (pieces, asked, finish) in enumerate(turns)]
+    script = [reply(pieces, request, finish, step) for step, (pieces, request, finish) in enumerate(turns)]
     async with start_service(*script) as service:
         run = await service.run(background=True)  # one that fails has an id, too
         await ended(service, run)

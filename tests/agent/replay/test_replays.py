@@ -52,8 +52,8 @@ async def test_answers_of_calls_come_in_the_order_in_which_they_came_then(
         await service.same(run)
 
         log = [document for _, document in await service.store.events.read_after(run, 0, most=100)]
-        told = [event["result"] for event in log if event["type"] == "CallFinished"]
-        assert told[-1] == "slept 60"
+        shown = [event["result"] for event in log if event["type"] == "CallFinished"]
+        assert shown[-1] == "slept 60"
 
 
 async def test_calls_as_the_model_wrote_them_are_inspected_again(start_service: StartService) -> None:
@@ -111,11 +111,11 @@ async def test_a_run_of_a_conversation_is_the_same_after_the_conversation_went_o
 @pytest.mark.parametrize("approve", [True, False])
 async def test_decisions_of_people_are_taken_again(start_service: StartService, approve: bool) -> None:
     async with start_service(DANGER, says("Done.")) as service:
-        asked = await service.ask()
-        followed = await service.approve(asked, approve=approve, reason="so be it")
+        pending = await service.ask()
+        followed = await service.approve(pending, approve=approve, reason="so be it")
         called = list(BENCH.calls)
 
-        await service.same(asked["id"])
+        await service.same(pending["id"])
         await service.same(followed["id"])  # the second response of the same run
 
     assert BENCH.calls == called
@@ -128,8 +128,8 @@ async def test_a_call_handed_to_the_client_ends_the_replay_as_it_ended_the_run(
     mixed = asks_for(("look_up", {"key": "k"}), ("test_echo", {"text": "a"}))
     async with start_service(mixed, says("It is 7.")) as service:
         first = await service.ask(tools=[theirs])
-        (asked,) = [item for item in first["output"] if item["type"] == "function_call"]
-        answer = {"type": "function_call_output", "call_id": asked["call_id"], "output": "7"}
+        (pending,) = [item for item in first["output"] if item["type"] == "function_call"]
+        answer = {"type": "function_call_output", "call_id": pending["call_id"], "output": "7"}
         second = await service.run([answer], previous_response_id=first["id"], tools=[theirs])
 
         await service.same(first["id"])
@@ -184,7 +184,7 @@ async def _is_set(_: object) -> bool:
     return BENCH.waiting.is_set()
 
 
-async def test_a_changed_prompt_is_told_with_the_first_difference(start_service: StartService) -> None:
+async def test_a_changed_prompt_is_reported_with_the_first_difference(start_service: StartService) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
         run = await service.run()
         service.change(system_prompt="You are another.")
@@ -196,7 +196,7 @@ async def test_a_changed_prompt_is_told_with_the_first_difference(start_service:
     assert "-You are a test.\n+You are another." in difference["diff"]
 
 
-async def test_a_tool_that_is_declared_differently_is_told(start_service: StartService) -> None:
+async def test_a_tool_that_is_declared_differently_is_reported(start_service: StartService) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
         run = await service.run()
         service.change_tool("test_echo", description="Shout.")
@@ -207,7 +207,7 @@ async def test_a_tool_that_is_declared_differently_is_told(start_service: StartS
     assert "+Shout." in difference["diff"]
 
 
-async def test_a_tool_that_is_gone_is_told(start_service: StartService) -> None:
+async def test_a_tool_that_is_gone_is_reported(start_service: StartService) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
         run = await service.run()
         service.remove_tool("test_picture")
@@ -218,7 +218,7 @@ async def test_a_tool_that_is_gone_is_told(start_service: StartService) -> None:
     ]
 
 
-async def test_another_limit_on_results_is_told_where_the_model_would_see_it(
+async def test_another_limit_on_results_is_reported_where_the_model_would_see_it(
     start_service: StartService,
 ) -> None:
     async with start_service(asks_for(("test_echo", {"text": "long" * 50})), says("Done.")) as service:
@@ -231,7 +231,7 @@ async def test_another_limit_on_results_is_told_where_the_model_would_see_it(
     assert "[cut: " in difference["diff"]
 
 
-async def test_a_limit_that_ends_the_run_earlier_is_told_as_another_ending(
+async def test_a_limit_that_ends_the_run_earlier_is_reported_as_another_ending(
     start_service: StartService,
 ) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
@@ -244,7 +244,7 @@ async def test_a_limit_that_ends_the_run_earlier_is_told_as_another_ending(
     assert "run.status" in places
 
 
-async def test_what_is_stored_differently_is_told(start_service: StartService, database_url: str) -> None:
+async def test_what_is_stored_differently_is_reported(start_service: StartService, database_url: str) -> None:
     async with start_service(says("Done.")) as service:
         run = await service.run()
         more = """'{"type":"TextDelta","text":"!"}'"""
@@ -280,7 +280,7 @@ async def test_a_run_of_another_owner_is_unknown(start_service: StartService) ->
     assert answer.headers["content-type"].startswith("application/problem+json")
 
 
-async def test_a_replay_is_asked_for_with_json(start_service: StartService) -> None:
+async def test_a_replay_is_requested_with_json(start_service: StartService) -> None:
     async with start_service(says("Done.")) as service:
         run = await service.run()
         form = await service.http.post(f"/runs/{run}/replay", data={"live_tools": "true"})

@@ -19,14 +19,14 @@ CALL = asks_for(("test_echo", {"text": "a"}))
 
 async def ask(service: Replaying, *, stream: bool = False, **body: Any) -> tuple[str, Answer]:
     """Return the id of a completion, and what it says."""
-    asked = {
+    request = {
         "model": "beckon",
         "messages": [user("go")],
         "beckon": {"events": True},
         **({"stream": True, "stream_options": {"include_usage": True}} if stream else {}),
         **body,
     }
-    answer = await service.http.post("/v1/chat/completions", json=asked)
+    answer = await service.http.post("/v1/chat/completions", json=request)
     assert answer.status_code == 200, answer.text
     chunks = payloads(answer.text) if stream else [answer.json()]
     return chunks[0]["id"], gathered(chunks) if stream else whole(chunks[0])
@@ -57,19 +57,21 @@ async def test_what_is_not_to_be_stored_is_not(start_service: StartService) -> N
             assert await service.store.runs.get(run) is None
 
 
-async def test_a_model_that_fails_is_told_as_ever_and_the_run_has_failed(start_service: StartService) -> None:
+async def test_a_model_that_fails_is_reported_as_ever_and_the_run_has_failed(
+    start_service: StartService,
+) -> None:
     async with start_service(refuses(400, "no credit left")) as service:
-        asked = {"model": "beckon", "messages": [user("go")], "store": True}
-        answer = await service.http.post("/v1/chat/completions", json=asked)
+        request = {"model": "beckon", "messages": [user("go")], "store": True}
+        answer = await service.http.post("/v1/chat/completions", json=request)
 
         assert answer.status_code == 502
         assert "no credit left" in answer.json()["error"]["message"]
 
 
-async def test_a_failure_in_the_middle_is_told_in_the_stream(start_service: StartService) -> None:
+async def test_a_failure_in_the_middle_is_reported_in_the_stream(start_service: StartService) -> None:
     async with start_service(CALL, refuses(400, "no credit left")) as service:
-        asked = {"model": "beckon", "messages": [user("go")], "store": True, "stream": True}
-        answer = await service.http.post("/v1/chat/completions", json=asked)
+        request = {"model": "beckon", "messages": [user("go")], "store": True, "stream": True}
+        answer = await service.http.post("/v1/chat/completions", json=request)
 
         last = [line for line in answer.text.splitlines() if line.startswith("data: ")][-1]
         assert "no credit left" in json.loads(last.removeprefix("data: "))["error"]["message"]

@@ -41,24 +41,24 @@ async def test_a_call_that_needs_approval_ends_the_response_with_a_question(star
 
 async def test_an_approval_resumes_exactly_that_call_in_a_new_response(start_face: StartFace) -> None:
     async with start_face(BOTH, says("Done.")) as face:
-        asked = await face.ask()
-        done = await face.ask(answer_to(asked), previous_response_id=asked["id"])
-        stored = [await face.get(each["id"]) for each in (asked, done)]
+        pending = await face.ask()
+        done = await face.ask(answer_to(pending), previous_response_id=pending["id"])
+        stored = [await face.get(each["id"]) for each in (pending, done)]
 
     assert BENCH.calls == ["x", "danger"]
     call, message = done["output"]
     assert (call["type"], call["name"], call["output"]) == ("mcp_call", "test_danger", "done")
-    assert call["approval_request_id"] == asked["output"][1]["id"]
+    assert call["approval_request_id"] == pending["output"][1]["id"]
     assert message["content"][0]["text"] == "Done."
-    assert done["id"] != asked["id"]
-    assert done["previous_response_id"] == asked["id"]
-    assert stored == [asked, done]
+    assert done["id"] != pending["id"]
+    assert done["previous_response_id"] == pending["id"]
+    assert stored == [pending, done]
 
 
 async def test_the_response_after_an_approval_streams_like_any_other(start_face: StartFace) -> None:
     async with start_face(DANGER, says("Done.")) as face:
-        asked = (await face.stream())[-1]["response"]
-        events = await face.stream(answer_to(asked), previous_response_id=asked["id"])
+        pending = (await face.stream())[-1]["response"]
+        events = await face.stream(answer_to(pending), previous_response_id=pending["id"])
         response_id = events[-1]["response"]["id"]
         again = await face.join(response_id, starting_after=3)
 
@@ -69,24 +69,24 @@ async def test_the_response_after_an_approval_streams_like_any_other(start_face:
     assert again == events[4:]
 
 
-async def test_a_denied_call_is_not_made_and_the_model_is_told(start_face: StartFace) -> None:
+async def test_a_denied_call_is_not_made_and_the_model_sees_it(start_face: StartFace) -> None:
     async with start_face(DANGER, says("Then not.")) as face:
-        asked = await face.ask()
+        pending = await face.ask()
         done = await face.ask(
-            answer_to(asked, approve=False, reason="too risky"), previous_response_id=asked["id"]
+            answer_to(pending, approve=False, reason="too risky"), previous_response_id=pending["id"]
         )
-        told = face.agent.asked[-1].body["messages"][-1]["content"]
+        shown = face.agent.requests[-1].body["messages"][-1]["content"]
 
     assert BENCH.calls == []
     assert done["output"][0]["status"] == "failed"
-    assert "too risky" in told
+    assert "too risky" in shown
     assert said(done) == "Then not."
 
 
 async def test_an_answer_needs_no_previous_response(start_face: StartFace) -> None:
     async with start_face(DANGER, says("Done."), says("More.")) as face:
-        asked = await face.ask()
-        history = [{"role": "user", "content": "go"}, *asked["output"], *answer_to(asked)]
+        pending = await face.ask()
+        history = [{"role": "user", "content": "go"}, *pending["output"], *answer_to(pending)]
         done = await face.ask(history)
         more = await face.ask([*history, *done["output"], {"role": "user", "content": "more"}], store=False)
 
@@ -98,9 +98,9 @@ async def test_an_answer_needs_no_previous_response(start_face: StartFace) -> No
 async def test_several_questions_are_answered_at_once(start_face: StartFace) -> None:
     two = asks_for(("test_danger", {}), ("test_danger", {}))
     async with start_face(two, says("Done.")) as face:
-        asked = await face.ask()
-        first, second = answer_to(asked)
-        one_only = await face.post([first], previous_response_id=asked["id"])
+        pending = await face.ask()
+        first, second = answer_to(pending)
+        one_only = await face.post([first], previous_response_id=pending["id"])
         assert BENCH.calls == []
         done = await face.ask([first, {**second, "approve": False}])
 
@@ -126,12 +126,12 @@ async def test_questions_may_follow_one_another(start_face: StartFace) -> None:
     assert BENCH.calls == ["danger", "danger"]
 
 
-async def test_the_same_answer_again_tells_the_same_and_another_is_refused(start_face: StartFace) -> None:
+async def test_the_same_answer_again_shows_the_same_and_another_is_refused(start_face: StartFace) -> None:
     async with start_face(DANGER, says("Done.")) as face:
-        asked = await face.ask()
-        done = await face.ask(answer_to(asked))
-        again = await face.ask(answer_to(asked))
-        other = await face.post(answer_to(asked, approve=False))
+        pending = await face.ask()
+        done = await face.ask(answer_to(pending))
+        again = await face.ask(answer_to(pending))
+        other = await face.post(answer_to(pending, approve=False))
 
     assert again == done
     assert other.status_code == 409
@@ -141,18 +141,18 @@ async def test_the_same_answer_again_tells_the_same_and_another_is_refused(start
 
 async def test_a_decision_from_elsewhere_is_seen_by_the_client(start_face: StartFace) -> None:
     async with start_face(DANGER, says("Done.")) as face:
-        asked = await face.ask()
-        event_id = asked["output"][0]["id"].removeprefix("mcpr_")
+        pending = await face.ask()
+        event_id = pending["output"][0]["id"].removeprefix("mcpr_")
         assert await face.engine.decide_call(event_id, "approved", by="somebody on the command line")
-        done = await face.ask(answer_to(asked))
+        done = await face.ask(answer_to(pending))
 
     assert said(done) == "Done."
 
 
 async def test_a_response_that_waits_cannot_be_gone_on_from(start_face: StartFace) -> None:
     async with start_face(DANGER) as face:
-        asked = await face.ask()
-        answer = await face.post("never mind", previous_response_id=asked["id"])
+        pending = await face.ask()
+        answer = await face.post("never mind", previous_response_id=pending["id"])
 
     assert answer.status_code == 409
     assert "mcp_approval_response" in answer.json()["error"]["message"]
@@ -160,10 +160,10 @@ async def test_a_response_that_waits_cannot_be_gone_on_from(start_face: StartFac
 
 async def test_a_response_that_is_cancelled_while_it_waits_is_cancelled(start_face: StartFace) -> None:
     async with start_face(DANGER) as face:
-        asked = await face.ask()
-        cancelled = await face.http.post(f"/v1/responses/{asked['id']}/cancel")
-        stored = await face.get(asked["id"])
-        late = await face.post(answer_to(asked))
+        pending = await face.ask()
+        cancelled = await face.http.post(f"/v1/responses/{pending['id']}/cancel")
+        stored = await face.get(pending["id"])
+        late = await face.post(answer_to(pending))
 
     assert cancelled.json()["status"] == stored["status"] == "cancelled"
     assert late.status_code == 409
@@ -180,11 +180,11 @@ async def test_an_answer_to_no_question_is_refused(start_face: StartFace, named:
     assert refused.json()["error"]["code"] == "approval_request_not_found"
 
 
-async def test_nobody_else_can_answer(start_face: StartFace) -> None:
+async def test_no_one_else_can_answer(start_face: StartFace) -> None:
     async with start_face(DANGER) as face:
-        asked = await face.ask()
+        pending = await face.ask()
         answer = await face.http.post(
-            "/v1/responses", json={"input": answer_to(asked)}, headers={"x-owner": "mallory"}
+            "/v1/responses", json={"input": answer_to(pending)}, headers={"x-owner": "mallory"}
         )
 
     assert answer.status_code == 404

@@ -99,7 +99,7 @@ async def test_a_client_that_hangs_up_ends_a_response_in_the_foreground(
 
         await eventually(nothing_runs)
 
-    assert len(face.agent.asked) == 1
+    assert len(face.agent.requests) == 1
 
 
 async def test_a_cancelled_response_says_so_and_its_stream_ends(start_face: StartFace) -> None:

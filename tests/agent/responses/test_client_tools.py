@@ -43,7 +43,7 @@ async def test_a_call_of_a_function_is_handed_back(start_face: StartFace) -> Non
     assert whole["status"] == "completed"
     assert whole["tools"] == [{**WEATHER, "strict": None}]
     assert stored == whole
-    declared = [tool["function"]["name"] for tool in face.agent.asked[0].body["tools"]]
+    declared = [tool["function"]["name"] for tool in face.agent.requests[0].body["tools"]]
     assert "get_weather" in declared
     assert "test_echo" in declared
 
@@ -65,7 +65,7 @@ async def test_the_answer_of_a_function_goes_back_to_the_model(
 
     assert (echo["type"], echo["output"], call["type"]) == ("mcp_call", "x", "function_call")
     assert said(second) == "Sunny."
-    messages = face.agent.asked[-1].body["messages"]
+    messages = face.agent.requests[-1].body["messages"]
     assert [message["content"] for message in messages if message["role"] == "tool"] == ["x", "sunny"]
 
 
@@ -73,4 +73,4 @@ async def test_a_request_that_wants_no_tools_gets_none(start_face: StartFace) ->
     async with start_face(says("No.")) as face:
         await face.ask(tools=[WEATHER], tool_choice="none")
 
-    assert "tools" not in face.agent.asked[0].body
+    assert "tools" not in face.agent.requests[0].body

@@ -27,16 +27,16 @@ async def test_a_conversation_is_compacted_and_goes_on_from_its_summary(start_fa
         compacted = answer.json()
         question = {"type": "message", "role": "user", "content": "When?"}
         response = await face.ask([*compacted["output"], question])
-        asked, followed = face.agent.asked
+        sent_request, followed = face.agent.requests
 
     assert answer.status_code == 200, answer.text
     spec.CompactResource.model_validate(compacted)
     CompactedResponse.model_validate_json(answer.content, strict=True)
     assert [item["type"] for item in compacted["output"]] == ["compaction"]
     assert compacted["usage"]["total_tokens"] == 10
-    assert "tools" not in asked.body
-    assert "Keep days." in json.dumps(asked.body["messages"])
-    assert "We launch on Tuesday." in json.dumps(asked.body["messages"])
+    assert "tools" not in sent_request.body
+    assert "Keep days." in json.dumps(sent_request.body["messages"])
+    assert "We launch on Tuesday." in json.dumps(sent_request.body["messages"])
     assert "Launch: Tuesday, größer." in json.dumps(followed.body["messages"], ensure_ascii=False)
     assert "We launch on Tuesday." not in json.dumps(followed.body["messages"])
     assert response["status"] == "completed"
@@ -49,7 +49,7 @@ async def test_a_stored_response_is_compacted_with_its_calls_by_openais_package(
     async with start_face(echo, says("Done."), SUMMARY) as face:
         first = await face.ask("go")
         compacted = await face.openai.responses.compact(model="beckon", previous_response_id=first["id"])
-        sent = json.dumps(face.agent.asked[-1].body["messages"])
+        sent = json.dumps(face.agent.requests[-1].body["messages"])
 
     assert compacted.output[0].type == "compaction"
     assert "from the cluster" in sent

@@ -56,7 +56,7 @@ async def test_responses_add_to_their_conversation(start_face: StartFace) -> Non
         document = await listed(face, f"/v1/conversations/{opened.id}/items", order="asc")
 
     assert first["conversation"] == {"id": opened.id}
-    sent = [message["content"] for message in face.agent.asked[-1].body["messages"][1:]]
+    sent = [message["content"] for message in face.agent.requests[-1].body["messages"][1:]]
     assert sent == ["My name is Ada.\n\nfirst", None, "x", "One.", "second"]
     items = document["data"]
     assert isinstance(items, list)
@@ -105,7 +105,7 @@ async def test_items_are_added_by_hand_listed_page_by_page_and_found(start_face:
     assert [wrong.status_code, large.status_code] == [400, 400]
 
 
-async def test_what_a_response_was_asked_is_listed(start_face: StartFace) -> None:
+async def test_the_input_of_a_response_is_listed(start_face: StartFace) -> None:
     image = {"type": "input_image", "image_url": "data:image/png;base64,AA=="}
     async with start_face(ECHO, says("One."), says("Two.")) as face:
         first = await face.ask("first")
@@ -125,7 +125,7 @@ async def test_what_a_response_was_asked_is_listed(start_face: StartFace) -> Non
     assert len(set(pages)) == 4
 
 
-async def test_nobody_sees_the_conversations_of_others(start_face: StartFace) -> None:
+async def test_no_one_sees_the_conversations_of_others(start_face: StartFace) -> None:
     other = {"x-owner": "mallory"}
     async with start_face() as face:
         opened = await face.openai.conversations.create()
@@ -173,7 +173,7 @@ async def test_an_item_is_deleted_and_the_others_keep_their_ids(start_face: Star
             await conversations.items.delete(gone, conversation_id=opened.id)
         added = await conversations.items.create(opened.id, items=[ITEMS[0]])
         response = await face.ask("go", conversation=opened.id)
-        sent = json.dumps(face.agent.asked[-1].body["messages"])
+        sent = json.dumps(face.agent.requests[-1].body["messages"])
 
     assert returned == opened
     assert after == [item for item in before if item["id"] != gone]

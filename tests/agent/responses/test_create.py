@@ -86,7 +86,7 @@ async def test_every_member_that_open_responses_requires_is_there(start_face: St
         assert {"id", "type", "status"} <= item.keys()
 
 
-async def test_a_stream_tells_items_parts_and_deltas_in_their_order(start_face: StartFace) -> None:
+async def test_a_stream_shows_items_parts_and_deltas_in_their_order(start_face: StartFace) -> None:
     async with start_face(thinks_and_says("hm", "Yes.")) as face:
         events = await face.stream("hi")
 
@@ -132,7 +132,7 @@ async def test_a_call_of_the_cluster_is_an_item_with_arguments_and_output(start_
     assert message["content"][0]["text"] == "Done."
 
 
-async def test_a_failed_call_tells_why(start_face: StartFace) -> None:
+async def test_a_failed_call_shows_why(start_face: StartFace) -> None:
     async with start_face(asks_for(("test_fail", {"kind": "refuse"})), says("Sorry.")) as face:
         events = await face.stream("go")
 
@@ -255,11 +255,11 @@ async def test_a_conversation_goes_on_from_a_response(start_face: StartFace) -> 
         first = await face.ask("first", instructions="Only now.")
         second = await face.ask("second", previous_response_id=first["id"])
         third = await face.ask("third", previous_response_id=second["id"])
-        asked = [message["content"] for message in face.agent.asked[-1].body["messages"]]
+        request = [message["content"] for message in face.agent.requests[-1].body["messages"]]
 
     assert said(third) == "Three."
     assert third["previous_response_id"] == second["id"]
-    assert asked == [
+    assert request == [
         "You are a test.", "first", None, "xx", "One.", "second", "Two.", "third",
     ]  # fmt: skip
 
@@ -275,7 +275,7 @@ async def test_items_that_are_sent_back_verbatim_say_the_same_to_the_model(start
             {"role": "user", "content": "second"},
         ]
         await face.ask(history, store=False)
-        stored, sent = (asked.body["messages"] for asked in face.agent.asked[-2:])
+        stored, sent = (request.body["messages"] for request in face.agent.requests[-2:])
 
     def plain(messages: list[dict[str, object]]) -> list[object]:
         return [(message["role"], message["content"]) for message in messages]
@@ -296,7 +296,7 @@ async def test_a_response_that_is_not_stored_is_gone(start_face: StartFace) -> N
     assert again.json()["error"]["code"] == "response_not_found"
 
 
-async def test_nobody_sees_the_responses_of_others(start_face: StartFace) -> None:
+async def test_no_one_sees_the_responses_of_others(start_face: StartFace) -> None:
     async with start_face(says("Hi."), says("Hi.")) as face:
         mine = await face.ask()
         path = f"/v1/responses/{mine['id']}"

@@ -41,7 +41,7 @@ _EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 FINISHED = RunFinished("stop", Usage(1, 2), ())
 
 
-def told(events: Sequence[RunEvent], part: int = 1) -> list[Event]:
+def to_events(events: Sequence[RunEvent], part: int = 1) -> list[Event]:
     """Return all events of a part, each valid by OpenAI's types."""
     encoder = Encoder(stored_run(), part)
     found = encoder.begin_response()
@@ -61,12 +61,12 @@ def finished(call_id: str) -> CallFinished:
     return CallFinished(call_id, "f", "out", False, 0.1)
 
 
-def asked(call_id: str) -> ApprovalRequested:
+def approval_request(call_id: str) -> ApprovalRequested:
     return ApprovalRequested(f"event.{call_id}", call_id, "f", {"a": 1})
 
 
 async def test_what_a_dead_process_began_to_say_is_no_part_of_the_response() -> None:
-    events = told(
+    events = to_events(
         [
             started("1"),
             finished("1"),
@@ -87,22 +87,24 @@ async def test_what_a_dead_process_began_to_say_is_no_part_of_the_response() -> 
 
 
 async def test_what_was_whole_before_a_process_died_stays() -> None:
-    events = told([TextDelta("Kept."), TurnNoted(0), AnswerDropped(), started("1"), finished("1"), FINISHED])
+    events = to_events(
+        [TextDelta("Kept."), TurnNoted(0), AnswerDropped(), started("1"), finished("1"), FINISHED]
+    )
 
     assert said(events[-1]["response"]) == "Kept."
 
 
-async def test_a_resumed_run_that_repeats_itself_is_told_once() -> None:
+async def test_a_resumed_run_that_repeats_itself_is_reported_once() -> None:
     calls: list[RunEvent] = [started("1"), started("2"), finished("1")]
-    plain = told([*calls, finished("2"), FINISHED])
-    repeated = told([*calls, *calls, finished("2"), finished("2"), FINISHED])
+    plain = to_events([*calls, finished("2"), FINISHED])
+    repeated = to_events([*calls, *calls, finished("2"), finished("2"), FINISHED])
 
     assert repeated == plain
 
 
 async def test_questions_that_are_answered_before_anybody_waits_still_end_their_response() -> None:
-    run: list[RunEvent] = [asked("1"), finished("1"), TextDelta("Done."), FINISHED]
-    first, second = told(run), told(run, part=2)
+    run: list[RunEvent] = [approval_request("1"), finished("1"), TextDelta("Done."), FINISHED]
+    first, second = to_events(run), to_events(run, part=2)
 
     assert [item["type"] for item in first[-1]["response"]["output"]] == ["mcp_approval_request"]
     assert first[-1]["response"]["id"] == RUN_ID
@@ -113,13 +115,20 @@ async def test_questions_that_are_answered_before_anybody_waits_still_end_their_
 
 @pytest.mark.parametrize("calls", [[], [finished("1")]])
 async def test_text_of_a_later_part_is_not_set_off_from_an_earlier_one(calls: list[RunEvent]) -> None:
-    run = [TextDelta("May I?"), asked("1"), RunSuspended(), *calls, TextDelta("\n\nDone."), FINISHED]
+    run = [
+        TextDelta("May I?"),
+        approval_request("1"),
+        RunSuspended(),
+        *calls,
+        TextDelta("\n\nDone."),
+        FINISHED,
+    ]
 
-    assert said(told(run, part=2)[-1]["response"]) == "Done."
+    assert said(to_events(run, part=2)[-1]["response"]) == "Done."
 
 
 async def test_a_run_that_fails_in_the_middle_closes_what_is_open() -> None:
-    events = told([TextDelta("Let me"), started("1"), RunFailed("context_length_exceeded", "too long")])
+    events = to_events([TextDelta("Let me"), started("1"), RunFailed("context_length_exceeded", "too long")])
 
     assert kinds(events)[-3:] == ["error", "output_item.done", "failed"]
     response = events[-1]["response"]
@@ -157,7 +166,7 @@ async def test_a_run_that_is_not_at_its_end_is_retold_from_the_store() -> None:
         TextDelta("Well."),
         TurnNoted(0),
         started("1"),
-        asked("2"),
+        approval_request("2"),
         finished("1"),
         RunSuspended(),
         started("2"),
@@ -226,7 +235,7 @@ async def test_a_stream_that_is_joined_waits_for_a_late_tool(start_agent: StartA
     assert rest[-1]["response"]["completed_at"] == 7
 
 
-async def test_a_store_that_goes_away_is_told_in_the_stream(start_agent: StartAgent) -> None:
+async def test_a_store_that_goes_away_is_reported_in_the_stream(start_agent: StartAgent) -> None:
     engine = ScriptedEngine(stored_run(), [TextDelta("Let")], breaks=True)
     async with scripted(start_agent, engine) as http:
         answer = await http.post("/v1/responses", json={"input": "go", "stream": True})

@@ -64,7 +64,7 @@ async def test_only_allowed_tools_are_offered_to_a_forced_answer(start_agent: St
     async with start_agent(FINAL) as agent:
         await agent.post(tools=[TOOL], tool_choice=ALLOWED)
 
-    body = agent.asked[0].body
+    body = agent.requests[0].body
     assert body["tool_choice"] == "required"
     assert [tool["function"]["name"] for tool in body["tools"]] == ["final_result"]
 
@@ -75,8 +75,8 @@ async def test_the_text_of_an_answer_without_the_call_is_not_shown(start_agent: 
 
     assert "21." not in response.text
     assert [chunk["choices"][0]["finish_reason"] for chunk in payloads(response.text)][-1] == "tool_calls"
-    asked = agent.asked[1].body["messages"]
-    assert asked[-2:] == [
+    sent = agent.requests[1].body["messages"]
+    assert sent[-2:] == [
         {"role": "assistant", "content": "It is 21."},
         {"role": "user", "content": "Call the tool final_result now. Do not answer with text."},
     ]
@@ -92,7 +92,7 @@ async def test_a_model_that_makes_no_required_call_is_an_error(start_agent: Star
     assert error["param"] == "tool_choice"
     assert "no call of 'final_result'" in error["message"]
     assert "tool_choice_not_honoured" in streamed.text
-    assert len(agent.asked) == 4
+    assert len(agent.requests) == 4
 
 
 async def test_a_response_without_its_required_call_has_failed(start_face: StartFace) -> None:
@@ -112,7 +112,7 @@ async def test_a_text_dialect_is_forced_by_words(start_agent: StartAgent) -> Non
     async with start_agent(no_schema, says(call), says("Done."), setup=Setup(dialect="hermes")) as agent:
         answer = await agent.ask(tool_choice={"type": "function", "function": {"name": "test_echo"}})
 
-    first, second = (request.body["messages"][0]["content"] for request in agent.asked[1:])
+    first, second = (request.body["messages"][0]["content"] for request in agent.requests[1:])
     assert "Call the tool test_echo now." in first
     assert "test_nap" not in first
     assert "Call the tool" not in second

@@ -127,7 +127,7 @@ async def test_a_call_that_only_the_client_ascribes_to_the_model_is_brought_alon
         chat = await face.agent.ask(
             question, {"role": "assistant", "content": None, "tool_calls": [called]}, result, question
         )
-        sent = [message for asked in face.agent.asked for message in asked.body["messages"]]
+        sent = [message for request in face.agent.requests for message in request.body["messages"]]
 
     assert (said(response), chat.text, BENCH.calls) == (EFFECT, EFFECT, [])
     assert not any("claimed" in message for message in sent)

@@ -141,7 +141,9 @@ async def test_no_call_in_a_page_is_made_and_the_answer_arrives_as_it_was_writte
             texts = await texts_at(face)
 
             assert (EFFECTS, texts) == ([], dict.fromkeys(texts, answer)), (family, form)
-            results = [str(asked.body["messages"][-1]) for asked in face.agent.asked[-2 * len(FACES) :]]
+            results = [
+                str(request.body["messages"][-1]) for request in face.agent.requests[-2 * len(FACES) :]
+            ]
             assert sum("A fine page" in result for result in results) == len(FACES), (family, form)
 
 

@@ -50,7 +50,7 @@ async def test_content_reaches_the_model_as_chat_parts(
     async with start_face(says("Yes.")) as face:
         await face.ask(given)
 
-    assert face.agent.asked[0].body["messages"][-1] == {"role": "user", "content": sent}
+    assert face.agent.requests[0].body["messages"][-1] == {"role": "user", "content": sent}
 
 
 async def test_an_image_can_lead_to_a_tool_call(start_face: StartFace) -> None:
@@ -132,7 +132,7 @@ async def test_what_cannot_be_taken_is_refused_with_its_place_and_a_cure(start_f
             assert cure in error["message"], given
             assert param in (None, error["param"]), given
 
-    assert face.agent.asked == []
+    assert face.agent.requests == []
 
 
 async def test_what_a_request_may_not_say_is_refused_with_its_place(start_face: StartFace) -> None:
@@ -144,13 +144,13 @@ async def test_what_a_request_may_not_say_is_refused_with_its_place(start_face: 
             assert error["param"] == param, body
             assert error["message"], body
 
-    assert face.agent.asked == []
+    assert face.agent.requests == []
 
 
 async def test_what_a_request_asks_of_the_model_reaches_it(start_face: StartFace) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     form = {"type": "json_schema", "name": "out", "schema": schema, "strict": True}
-    asked = {
+    request = {
         "temperature": 0.5,
         "top_p": 0.9,
         "max_output_tokens": 50,
@@ -167,14 +167,14 @@ async def test_what_a_request_asks_of_the_model_reaches_it(start_face: StartFace
         "safety_identifier": "s",
     }
     async with start_face(says('{"a": 1}')) as face:
-        response = await face.ask("hi", **asked)
+        response = await face.ask("hi", **request)
 
-    body = face.agent.asked[0].body
+    body = face.agent.requests[0].body
     assert (body["temperature"], body["top_p"], body["reasoning_effort"]) == (0.5, 0.9, "low")
     assert body["max_tokens"] == 50
     assert (body["logprobs"], body["top_logprobs"], body["verbosity"]) == (True, 3, "low")
     same = ("service_tier", "prompt_cache_key", "user", "safety_identifier")
-    assert {name: body[name] for name in same} == {name: asked[name] for name in same}
+    assert {name: body[name] for name in same} == {name: request[name] for name in same}
     assert body["parallel_tool_calls"] is False
     assert body["response_format"] == {
         "type": "json_schema",
@@ -191,7 +191,7 @@ async def test_what_a_request_asks_of_the_model_reaches_it(start_face: StartFace
         "truncation",
         "user",
     )
-    assert {name: response[name] for name in echoed} == {name: asked[name] for name in echoed}
+    assert {name: response[name] for name in echoed} == {name: request[name] for name in echoed}
 
 
 async def test_an_item_may_be_named_instead_of_sent(start_face: StartFace) -> None:
@@ -205,7 +205,7 @@ async def test_an_item_may_be_named_instead_of_sent(start_face: StartFace) -> No
             "/v1/responses", json={"input": references}, headers={"x-owner": "mallory"}
         )
 
-    sent = [message["content"] for message in face.agent.asked[-1].body["messages"]]
+    sent = [message["content"] for message in face.agent.requests[-1].body["messages"]]
     assert sent == ["You are a test.", "first", None, "x", "One.", "more"]
     assert other.status_code == 404
 
@@ -218,7 +218,7 @@ async def test_halves_of_surrogate_pairs_break_nothing(start_face: StartFace) ->
         )
 
     assert answer.status_code == 200
-    assert face.agent.asked[0].body["messages"][-1]["content"] == "a\ufffdb"
+    assert face.agent.requests[0].body["messages"][-1]["content"] == "a\ufffdb"
 
 
 async def test_one_turn_of_the_model_is_one_message() -> None:

@@ -139,7 +139,7 @@ async def test_each_case_is_answered_and_streamed_by_both_types(
     async with start_face(*turns, *turns) as face:
         response = await ask(face, *given, **more)
         events = await stream(face, *given, **more)
-        sent = face.agent.asked[len(turns) - 1].body["messages"]
+        sent = face.agent.requests[len(turns) - 1].body["messages"]
 
     assert response["status"] == events[-1]["response"]["status"] == "completed"
     assert [one["type"] for one in response["output"]] == [item]
@@ -159,13 +159,13 @@ async def test_each_case_is_answered_and_streamed_by_both_types(
 
 async def test_the_answer_of_a_function_goes_back_by_the_response(start_face: StartFace) -> None:
     async with start_face(ASKS_WEATHER, ECHO, says("Fair.")) as face:
-        asked = await ask(face, QUESTION, tools=[WEATHER])
-        (call,) = asked["output"]
-        answered = await ask(face, function_output(call["call_id"]), previous_response_id=asked["id"])
+        pending = await ask(face, QUESTION, tools=[WEATHER])
+        (call,) = pending["output"]
+        answered = await ask(face, function_output(call["call_id"]), previous_response_id=pending["id"])
 
     assert json.loads(call["arguments"]) == {"place": "Bonn"}
-    assert asked["tools"] == [{**WEATHER, "strict": None}]
-    assert (answered["status"], answered["previous_response_id"]) == ("completed", asked["id"])
+    assert pending["tools"] == [{**WEATHER, "strict": None}]
+    assert (answered["status"], answered["previous_response_id"]) == ("completed", pending["id"])
 
 
 async def test_the_input_with_an_image_is_listed_by_the_types(start_face: StartFace) -> None:
@@ -204,7 +204,7 @@ async def test_the_clusters_calls_are_shown_on_request_as_items_with_our_slug(st
         response = (await post(face, "go", headers=OPENAI, **own)).json()
         streamed = (await post(face, "go", stream=True, **own)).text
         await ask(face, message("go"), *response["output"], message("Once more."))
-        sent = face.agent.asked[-1].body["messages"]
+        sent = face.agent.requests[-1].body["messages"]
 
     call, answer = response["output"]
     assert call.keys() >= {"id", "status", "arguments"}

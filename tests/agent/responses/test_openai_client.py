@@ -63,7 +63,7 @@ async def test_structured_output_is_parsed(start_face: StartFace) -> None:
         parsed = await face.openai.responses.parse(model="beckon", input="where?", text_format=City)
 
     assert parsed.output_parsed == City(name="Bonn")
-    sent: dict[str, Any] = face.agent.asked[0].body["response_format"]
+    sent: dict[str, Any] = face.agent.requests[0].body["response_format"]
     assert sent["json_schema"]["schema"]["required"] == ["name"]
 
 

@@ -59,10 +59,10 @@ async def test_the_model_is_shown_the_problem(start_agent: StartAgent) -> None:
     async with start_agent(BAD, GOOD) as agent:
         await agent.ask(response_format=FORMAT)
 
-    *_, before, last = agent.asked[1].body["messages"]
+    *_, before, last = agent.requests[1].body["messages"]
     assert before == {"role": "assistant", "content": '{"degrees": "21"}'}
     assert "`degrees` must be integer" in last["content"]
-    assert agent.asked[1].body["response_format"] == FORMAT
+    assert agent.requests[1].body["response_format"] == FORMAT
 
 
 async def test_the_schema_is_an_instruction_for_a_server_that_refuses_it(start_agent: StartAgent) -> None:
@@ -71,7 +71,7 @@ async def test_the_schema_is_an_instruction_for_a_server_that_refuses_it(start_a
         await agent.ask(response_format=FORMAT)
         await agent.ask(response_format=FORMAT, tool_choice="none")
 
-    first, second, third, _, last = (asked.body for asked in agent.asked)
+    first, second, third, _, last = (request.body for request in agent.requests)
     assert "response_format" in first
     assert "response_format" not in second.keys() | third.keys() | last.keys()
     for body in (second, third, last):
@@ -85,8 +85,8 @@ async def test_a_text_dialect_gets_the_schema_as_an_instruction(start_agent: Sta
 
     assert json.loads(answer.text) == {"degrees": 21}
     assert [event["type"] for event in answer.events] == ["call.started", "call.finished"]
-    assert all("response_format" not in asked.body for asked in agent.asked)
-    assert '"degrees"' in agent.asked[0].body["messages"][0]["content"]
+    assert all("response_format" not in request.body for request in agent.requests)
+    assert '"degrees"' in agent.requests[0].body["messages"][0]["content"]
 
 
 @pytest.mark.parametrize(

@@ -125,5 +125,5 @@ def test_messages_that_were_made_of_items_are_items_again(items: list[dict[str, 
 
     assert len({item["id"] for item in listed}) == len(listed)
     again = to_messages([dict(item) for item in listed if item["type"] != "mcp_call"], alone=False)
-    told = [message["content"] for message in messages if message["role"] == "user"]
-    assert [message["content"] for message in again if message["role"] == "user"] == told
+    shown = [message["content"] for message in messages if message["role"] == "user"]
+    assert [message["content"] for message in again if message["role"] == "user"] == shown

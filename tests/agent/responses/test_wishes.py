@@ -17,7 +17,7 @@ async def test_instructions_are_for_one_response_only(start_face: StartFace) -> 
     async with start_face(says("One."), says("Two.")) as face:
         first = await face.ask("first", instructions="Be brief.")
         await face.ask("second", previous_response_id=first["id"])
-        prompts = [asked.body["messages"][0]["content"] for asked in face.agent.asked]
+        prompts = [request.body["messages"][0]["content"] for request in face.agent.requests]
 
     assert prompts == ["You are a test.\n\nBe brief.", "You are a test."]
 

@@ -21,7 +21,7 @@ def of_llama_cpp(reply: Reply) -> Reply:
 
 
 def sends_format(server: ScriptedModel) -> list[bool]:
-    return ["response_format" in asked.body for asked in server.asked]
+    return ["response_format" in request.body for request in server.requests]
 
 
 CRASHES = refuses(500, "Error in iterating prediction stream: ValueError: 'type' must be a string")
@@ -36,14 +36,14 @@ async def test_tools_that_the_template_drops_without_an_error_go_into_the_prompt
     assert [turn.text for turn in (first, second)] == ["", ""]
     assert [(call.name, call.arguments) for call in first.calls] == [("echo", '{"text": "a"}')]
     assert first.calls[0].origin == "dialect"
-    assert [asked.path for asked in server.asked] == [
+    assert [request.path for request in server.requests] == [
         "/v1/chat/completions",
         "/props",
         "/v1/chat/completions",
         "/v1/chat/completions",
     ]
     assert with_tools(server) == [True, False, False, False]
-    sent = server.asked[2].body
+    sent = server.requests[2].body
     assert sent["response_format"]["json_schema"]["schema"]["anyOf"][0]["properties"]["tool"] == {
         "const": "echo"
     }
@@ -59,7 +59,7 @@ async def test_native_calls_stay_where_the_template_has_tools_or_nothing_is_know
         first, second = await turn_of(model), await turn_of(model)
 
     assert (first.text, second.text) == ("I have no tools.", "I have no tools.")
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
     assert model.name == "m (native)"
 
 
@@ -100,7 +100,7 @@ async def test_an_answer_of_a_server_that_ignores_the_schema_is_replaced_before_
     assert "".join(item.text for item in first if isinstance(item, TextDelta)) == "It is noon."
     assert [call.name for call in second.calls] == ["echo"]
     assert sends_format(server) == [True, False, False]
-    assert "functionCall" in server.asked[1].body["messages"][0]["content"]
+    assert "functionCall" in server.requests[1].body["messages"][0]["content"]
 
 
 async def test_a_call_in_another_form_is_made_and_the_schema_is_not_sent_again() -> None:
@@ -148,7 +148,7 @@ async def test_a_server_that_refuses_the_schema_is_prompted_without_it_from_then
 
     assert [len(turn.calls) for turn in turns] == [1, 1]
     assert sends_format(server) == [True, False, False]
-    assert "functionCall" in server.asked[1].body["messages"][0]["content"]
+    assert "functionCall" in server.requests[1].body["messages"][0]["content"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ async def test_the_client_s_own_format_and_an_answer_without_tools_are_not_const
         await items_of(model, (), extra={})
         await items_of(model, (ECHO,), extra={"response_format": own})
 
-    assert ["json_schema" in str(asked.body) for asked in server.asked] == [False] * 2
+    assert ["json_schema" in str(request.body) for request in server.requests] == [False] * 2
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "echo"}}], ids=str)
@@ -216,7 +216,7 @@ async def test_a_forced_choice_is_a_schema_of_calls_alone(choice: object) -> Non
     async with speaking(PROSE, NO_TEMPLATE, CONSTRAINED_CALL) as (model, server):
         await items_of(model, (ECHO,), extra={"tool_choice": choice})
 
-    body = server.asked[-1].body
+    body = server.requests[-1].body
     (branch,) = body["response_format"]["json_schema"]["schema"]["anyOf"]
     assert branch["properties"]["tool"] == {"const": "echo"}
     assert "tool_choice" not in body

@@ -29,18 +29,18 @@ def counted(prompt: int, completion: int, *, calling: bool) -> Reply:
     return streamed(said, chunk(finish="stop"), {"choices": [], "usage": usage})
 
 
-async def test_the_model_is_asked_no_more_than_its_steps_and_the_answer_says_so(
+async def test_the_model_is_called_no_more_than_its_steps_and_the_answer_says_so(
     start_agent: StartAgent,
 ) -> None:
     async with start_agent(*[asks_for(ECHO)] * 9, setup=Setup(limits=Limits(steps=3))) as agent:
         answer = await agent.ask()
 
-        assert len(agent.asked) == 3
+        assert len(agent.requests) == 3
         assert answer.finish_reason == "length"
         assert answer.text == "[stopped: the run has reached its limit of requests to the model]"
 
 
-async def test_calls_whose_results_nobody_would_see_are_not_made(start_agent: StartAgent) -> None:
+async def test_calls_whose_results_no_one_would_see_are_not_made(start_agent: StartAgent) -> None:
     async with start_agent(*[asks_for(ECHO)] * 2, setup=Setup(limits=Limits(steps=2))) as agent:
         answer = await agent.ask()
 
@@ -55,7 +55,7 @@ async def test_a_run_that_has_used_up_its_tokens_asks_no_more(start_agent: Start
     async with start_agent(*script, setup=Setup(limits=Limits(tokens=120))) as agent:
         answer = await agent.ask()
 
-        assert len(agent.asked) == 2
+        assert len(agent.requests) == 2
         assert answer.usage == {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
         assert answer.finish_reason == "length"
         assert "[stopped: the run used as many tokens" in answer.text
@@ -96,13 +96,13 @@ async def test_a_tool_that_hangs_does_not_outlive_the_run(
         assert [event["name"] for event in answer.finished] == ["test_echo", "test_wait"]
         assert answer.finished[1]["result"]["error"]["reason"] == "timeout"
         assert answer.text.startswith("[stopped: the run took as long")
-        assert len(agent.asked) == 1
+        assert len(agent.requests) == 1
         assert 3 <= taken < 6, "the margin that a dead shim is given is no part of the run"
 
-    async def nobody_waits() -> bool:
+    async def no_one_waits() -> bool:
         return await platform.metric("waiting_calls") == 0
 
-    await eventually(nobody_waits)
+    await eventually(no_one_waits)
 
 
 async def test_no_more_calls_than_allowed_run_side_by_side(start_agent: StartAgent) -> None:
@@ -116,7 +116,9 @@ async def test_no_more_calls_than_allowed_run_side_by_side(start_agent: StartAge
     assert BENCH.most == 3
 
 
-async def test_a_call_that_gets_no_turn_before_the_end_of_the_run_is_told_so(start_agent: StartAgent) -> None:
+async def test_a_call_that_gets_no_turn_before_the_end_of_the_run_is_reported_as_such(
+    start_agent: StartAgent,
+) -> None:
     limits = Limits(seconds=2, parallel_calls=1)
     script = asks_for(("test_wait", {}), ("test_echo", {"text": "late"}))
     async with start_agent(script, setup=Setup(limits=limits)) as agent:
@@ -130,7 +132,7 @@ async def test_a_long_result_is_cut_with_a_note(start_agent: StartAgent) -> None
     long = asks_for(("test_echo", {"text": "0123456789", "count": 100}))
     async with start_agent(long, says("ok"), setup=Setup(limits=Limits(result_chars=200))) as agent:
         answer = await agent.ask()
-        shown = agent.asked[1].body["messages"][-1]["content"]
+        shown = agent.requests[1].body["messages"][-1]["content"]
 
     assert shown == "0123456789" * 20 + "\n[cut: the result has 1000 characters, the first 200 are shown]"
     assert len(answer.finished[0]["result"]) == 1000

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def results(agent: RunningAgent, request: int = 1) -> list[str]:
     """Return the tool results that the model was sent with a request."""
-    return [m["content"] for m in agent.asked[request].body["messages"] if m["role"] == "tool"]
+    return [m["content"] for m in agent.requests[request].body["messages"] if m["role"] == "tool"]
 
 
 def call_text(arguments: str, name: str = "test_echo", finish: str = "tool_calls") -> Script:
@@ -47,7 +47,7 @@ async def test_every_call_of_a_run_is_its_own_event_and_has_its_own_id(start_age
     twice = asks_for(("test_echo", {"text": "a"}), ("test_echo", {"text": "a"}))
     async with start_agent(twice, twice, says("done")) as agent:
         answer = await agent.ask()
-        sent = agent.asked[2].body["messages"]
+        sent = agent.requests[2].body["messages"]
 
         # A tool that remembers events answers a repeated one without running again.
         assert BENCH.calls == ["a"] * 4
@@ -96,7 +96,7 @@ async def test_a_tool_that_is_slower_than_its_manifest_allows_times_out(start_ag
         assert (await agent.ask()).error["reason"] == "timeout"
 
 
-async def test_a_tool_that_refuses_is_told_in_its_own_words(start_agent: StartAgent) -> None:
+async def test_a_tool_that_refuses_is_reported_in_its_own_words(start_agent: StartAgent) -> None:
     async with start_agent(asks_for(("test_fail", {"kind": "refuse"})), says("ok")) as agent:
         answer = await agent.ask()
 
@@ -133,7 +133,7 @@ async def test_arguments_that_do_not_fit_never_reach_the_tool(start_agent: Start
 
 
 @pytest.mark.parametrize(
-    ("written", "heard"),
+    ("written", "received"),
     [
         ("{'text': 'a', 'count': '2',}", ["a"]),
         ('{"text": "a"}{"text": "b"}', ["a", "b"]),
@@ -141,13 +141,13 @@ async def test_arguments_that_do_not_fit_never_reach_the_tool(start_agent: Start
     ],
 )
 async def test_arguments_that_can_be_repaired_are(
-    start_agent: StartAgent, written: str, heard: list[str]
+    start_agent: StartAgent, written: str, received: list[str]
 ) -> None:
     async with start_agent(call_text(written), says("ok")) as agent:
         await agent.ask()
 
-        assert sorted(BENCH.calls) == heard
-        assert len(results(agent)) == len(heard)
+        assert sorted(BENCH.calls) == received
+        assert len(results(agent)) == len(received)
 
 
 @pytest.mark.parametrize("written", ['{"text": "half of th', '{"text": "a"}{"te'])
@@ -185,7 +185,7 @@ async def test_a_tool_called_directly_that_has_no_address_is_not_offered_and_the
 ) -> None:
     async with start_agent(asks_for(("test_direct", {})), says("ok")) as agent:
         answer = await agent.ask()
-        offered = {tool["function"]["name"] for tool in agent.asked[0].body["tools"]}
+        offered = {tool["function"]["name"] for tool in agent.requests[0].body["tools"]}
         refused = (await agent.http.get("/tools")).json()["refused"]
 
     assert answer.error["reason"] == "unknown_tool"
@@ -208,7 +208,7 @@ async def test_bytes_are_for_the_user_and_their_size_for_the_model(start_agent: 
 async def test_the_model_sees_what_it_wrote_in_a_call_that_was_refused(start_agent: StartAgent) -> None:
     async with start_agent(asks_for(("test_nothing", {"q": [1, "x"]})), says("ok")) as agent:
         await agent.ask()
-        (call,) = agent.asked[1].body["messages"][-2]["tool_calls"]
+        (call,) = agent.requests[1].body["messages"][-2]["tool_calls"]
 
     assert json.loads(call["function"]["arguments"]) == {"q": [1, "x"]}
 
@@ -263,8 +263,8 @@ async def test_no_damaged_turn_spoils_the_conversation(
         answer = await agent.ask(user("go"), *damaged, user("and now?"))
 
         assert answer.text == "fine"
-        for asked in agent.asked:
-            check_like_the_strictest_provider(asked.body["messages"])
+        for sent_request in agent.requests:
+            check_like_the_strictest_provider(sent_request.body["messages"])
 
 
 async def test_a_call_with_broken_arguments_leaves_a_valid_conversation(start_agent: StartAgent) -> None:
@@ -278,11 +278,11 @@ async def test_a_call_with_broken_arguments_leaves_a_valid_conversation(start_ag
         answer = await agent.ask()
 
         assert len(answer.finished) == len(broken)
-        for asked in agent.asked:
-            check_like_the_strictest_provider(asked.body["messages"])
+        for sent_request in agent.requests:
+            check_like_the_strictest_provider(sent_request.body["messages"])
 
 
-async def test_an_answer_that_broke_off_is_never_told_as_stopped(start_agent: StartAgent) -> None:
+async def test_an_answer_that_broke_off_is_never_reported_as_stopped(start_agent: StartAgent) -> None:
     broken = streamed(chunk({"content": "The answer is"}), done=False)
     async with start_agent(broken, broken) as agent:
         for answer in (await agent.ask(), await agent.ask_streaming()):
@@ -313,10 +313,10 @@ async def test_a_long_integer_of_a_result_is_whole_for_model_and_client(start_ag
 
 
 async def test_a_long_integer_of_a_refused_call_is_shown_as_it_was_written(start_agent: StartAgent) -> None:
-    asked = call_text('{"text": "hi", "count": ' + "1" * 30 + "}")
-    async with start_agent(asked, says("done")) as agent:
+    sent_request = call_text('{"text": "hi", "count": ' + "1" * 30 + "}")
+    async with start_agent(sent_request, says("done")) as agent:
         answer = await agent.ask()
-        (call,) = agent.asked[1].body["messages"][-2]["tool_calls"]
+        (call,) = agent.requests[1].body["messages"][-2]["tool_calls"]
     assert "does not fit into 64 bits" in str(answer.error)
     assert json.loads(call["function"]["arguments"])["count"] == int("1" * 30)
 
@@ -324,7 +324,7 @@ async def test_a_long_integer_of_a_refused_call_is_shown_as_it_was_written(start
 async def test_an_integer_for_an_argument_goes_out_as_an_integer(start_agent: StartAgent) -> None:
     async with start_agent(call_text('{"text": "hi", "count": 2.0}'), says("done")) as agent:
         answer = await agent.ask()
-        (call,) = agent.asked[1].body["messages"][-2]["tool_calls"]
+        (call,) = agent.requests[1].body["messages"][-2]["tool_calls"]
     assert [event["result"] for event in answer.finished] == ["hihi"]
     assert BENCH.data == [b'{"text":"hi","count":2}']
     assert call["function"]["arguments"] == '{"text":"hi","count":2}'

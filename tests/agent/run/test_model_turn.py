@@ -17,7 +17,7 @@ from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import QUICK
 from tests.agent.scripted_model import (
     KEY,
-    Asked,
+    ReceivedRequest,
     Reply,
     Script,
     ScriptedModel,
@@ -72,7 +72,7 @@ async def turn_of(model: DialectModel, tools: Sequence[Tool] = (ECHO,)) -> Turn:
 
 def with_tools(server: ScriptedModel) -> list[bool]:
     """Return which requests declared tools natively."""
-    return [bool(asked.body.get("tools")) for asked in server.asked]
+    return [bool(request.body.get("tools")) for request in server.requests]
 
 
 async def test_auto_falls_back_when_the_server_has_no_tools_and_remembers_it() -> None:
@@ -82,7 +82,7 @@ async def test_auto_falls_back_when_the_server_has_no_tools_and_remembers_it() -
         assert [(call.name, call.arguments) for call in first.calls] == [("echo", '{"text": "a"}')]
         assert second.text == "hello"
         assert with_tools(server) == [True, False, False]
-        assert "echo" in server.asked[1].body["messages"][0]["content"]
+        assert "echo" in server.requests[1].body["messages"][0]["content"]
         assert model.name == "m (prompted)"
 
 
@@ -98,7 +98,7 @@ async def test_an_explicit_dialect_never_falls_back() -> None:
         with pytest.raises(ToolsNotSupported):
             await turn_of(model)
 
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
 
 
 async def test_a_refused_schema_is_declared_with_fewer_keywords_and_then_in_words() -> None:
@@ -108,7 +108,7 @@ async def test_a_refused_schema_is_declared_with_fewer_keywords_and_then_in_word
         assert (await turn_of(model)).text == "again"
 
         assert with_tools(server) == [True, True, False, False]
-        plain, fewer = (str(asked.body["tools"]) for asked in server.asked[:2])
+        plain, fewer = (str(request.body["tools"]) for request in server.requests[:2])
         assert "'pattern'" in plain
         assert "'pattern'" not in fewer
 
@@ -119,7 +119,7 @@ async def test_fewer_keywords_may_be_enough_and_are_remembered() -> None:
         assert len((await turn_of(model)).calls) == 1
         assert len((await turn_of(model)).calls) == 1
 
-        assert len({str(asked.body["tools"]) for asked in server.asked[1:]}) == 1
+        assert len({str(request.body["tools"]) for request in server.requests[1:]}) == 1
         assert with_tools(server) == [True] * 3
 
 
@@ -128,13 +128,13 @@ async def test_an_explicit_dialect_gives_up_where_fewer_keywords_do_not_help() -
         with pytest.raises(SchemaRejected):
             await turn_of(model)
 
-        assert len(server.asked) == 2
+        assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("refusal", [NO_TOOLS, NO_SCHEMA])
 async def test_runs_that_are_refused_at_the_same_time_all_fall_back(refusal: Reply) -> None:
-    def answer(asked: Asked) -> Reply:
-        return refusal if asked.body.get("tools") else says("hello")
+    def answer(request: ReceivedRequest) -> Reply:
+        return refusal if request.body.get("tools") else says("hello")
 
     async with speaking(*[answer] * 40) as (model, _):
         turns = await asyncio.gather(*(turn_of(model) for _ in range(8)))
@@ -179,7 +179,7 @@ async def test_more_tools_than_the_server_takes_are_no_request() -> None:
         with pytest.raises(ModelRefused, match="129 tools are more than the 128"):
             await turn_of(model, many)
 
-        assert [len(asked.body["tools"]) for asked in server.asked] == [128]
+        assert [len(request.body["tools"]) for request in server.requests] == [128]
 
 
 @pytest.mark.parametrize(("name", "limit"), [("m", 128), ("qwen3:8b", 16), ("gemma3:4b", 8)])
@@ -191,15 +191,15 @@ async def test_a_model_says_how_many_tools_it_takes(name: str, limit: int) -> No
 
 
 async def test_the_first_model_of_the_server_is_taken_where_none_is_named() -> None:
-    def listing(asked: Asked) -> Reply:
-        assert asked.path == "/v1/models"
+    def listing(request: ReceivedRequest) -> Reply:
+        assert request.path == "/v1/models"
         body = b'{"object": "list", "data": [{"id": "the-first", "object": "model"}]}'
         return Reply([body], content_type="application/json")
 
     async with speaking(listing, says("hello"), name="") as (model, server):
         await turn_of(model)
 
-        assert server.asked[1].body["model"] == "the-first"
+        assert server.requests[1].body["model"] == "the-first"
         assert model.name == "the-first (native)"
 
 

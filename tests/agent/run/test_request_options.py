@@ -6,11 +6,16 @@ from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.run.turn import count_results, options_of_step, refuse_disallowed, system_message
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import PreparedCall, prepare_calls
-from tests.agent.tool_calls.test_validation import TOOLS, asked, reason
+from tests.agent.tool_calls.test_validation import TOOLS, reason, requested_call
 
 AGENT = Agent("a", "default", "You are a test.", Limits())
 CALLS = prepare_calls(
-    [asked("ping", "", "1"), asked("echo", '{"text": "x"}', "2"), asked("ping", "", "3")], TOOLS
+    [
+        requested_call("ping", "", "1"),
+        requested_call("echo", '{"text": "x"}', "2"),
+        requested_call("ping", "", "3"),
+    ],
+    TOOLS,
 )
 
 

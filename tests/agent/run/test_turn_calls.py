@@ -37,8 +37,8 @@ async def platform(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ev
 async def test_a_turn_makes_no_more_calls_than_its_limit_and_the_model_reads_why(
     start_agent: StartAgent,
 ) -> None:
-    asked = [("test_echo", {"text": str(number)}) for number in range(500)]
-    async with start_agent(asks_for(*asked), says("ok")) as agent:
+    request = [("test_echo", {"text": str(number)}) for number in range(500)]
+    async with start_agent(asks_for(*request), says("ok")) as agent:
         answer = await agent.ask()
 
         assert sorted(map(int, BENCH.calls)) == list(range(64))
@@ -46,7 +46,7 @@ async def test_a_turn_makes_no_more_calls_than_its_limit_and_the_model_reads_why
         assert len(refused) == 436
         assert {error["reason"] for error in refused} == {"denied"}
         assert "at most 64 calls" in refused[0]["message"]
-        results = [message for message in agent.asked[1].body["messages"] if message["role"] == "tool"]
+        results = [message for message in agent.requests[1].body["messages"] if message["role"] == "tool"]
         assert len(results) == 500
         assert (answer.text, answer.finish_reason) == ("ok", "stop")
 

@@ -34,7 +34,7 @@ async def streamed(face: RunningFace, run: str, **headers: str) -> httpx.Respons
     return await face.http.get(f"/runs/{run}/events", headers={"accept": "text/event-stream", **headers})
 
 
-async def test_a_stream_tells_what_happens_and_happened_until_the_end(start_face: StartFace) -> None:
+async def test_a_stream_shows_what_happens_and_happened_until_the_end(start_face: StartFace) -> None:
     async with start_face(asks_for(("test_wait", {})), says("Done.")) as face:
         made = await face.ask(background=True)
         following = asyncio.create_task(streamed(face, made["id"]))

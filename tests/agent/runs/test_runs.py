@@ -38,7 +38,7 @@ async def got(face: RunningFace, path: str, code: int = 200, **query: Any) -> Do
     return document
 
 
-async def test_a_list_tells_of_each_run_what_was_asked_what_was_called_and_what_it_cost(
+async def test_a_list_shows_the_question_the_calls_and_the_cost_of_each_run(
     start_face: StartFace,
 ) -> None:
     async with start_face(counted(ECHO), counted(says("Done.")), says("Hello.")) as face:
@@ -60,7 +60,7 @@ async def test_a_list_tells_of_each_run_what_was_asked_what_was_called_and_what_
     assert (behind["data"], behind["has_more"]) == ([older], False)
 
 
-async def test_a_list_holds_what_was_asked_for_alone(start_face: StartFace) -> None:
+async def test_a_list_holds_what_was_requested_alone(start_face: StartFace) -> None:
     async with start_face(says("One."), says("Two.")) as face:
         conversation = (await face.http.post("/v1/conversations", json={})).json()["id"]
         in_it = await face.ask("a", conversation=conversation)
@@ -83,7 +83,7 @@ async def test_a_list_holds_what_was_asked_for_alone(start_face: StartFace) -> N
         ({"after": "x"}, "after"),
     ],
 )
-async def test_what_cannot_be_asked_of_a_list_is_named(
+async def test_a_filter_that_a_list_does_not_have_is_named(
     start_face: StartFace, query: Document, about: str
 ) -> None:
     async with start_face() as face:
@@ -92,7 +92,7 @@ async def test_what_cannot_be_asked_of_a_list_is_named(
     assert about in problem["detail"]
 
 
-async def test_a_run_tells_its_steps_with_their_times(start_face: StartFace) -> None:
+async def test_a_run_shows_its_steps_with_their_times(start_face: StartFace) -> None:
     both = asks_for(("test_echo", {"text": "x"}), ("test_fail", {"kind": "refuse"}))
     async with start_face(counted(both), counted(says("Done."))) as face:
         made = await face.ask("try both")
@@ -104,12 +104,12 @@ async def test_a_run_tells_its_steps_with_their_times(start_face: StartFace) -> 
         "completed",
         0,
     )
-    asked, answered = run["steps"]
-    echo, fail = asked["calls"]
+    request, answered = run["steps"]
+    echo, fail = request["calls"]
     assert (echo["name"], echo["state"], echo["result"], echo["failed"]) == ("test_echo", "done", "x", False)
     assert (fail["name"], fail["failed"], fail["reason"]) == ("test_fail", True, "tool_failed")
     assert (echo["attempts"], echo["approval"], echo["dead_letter"]) == (1, None, None)
-    assert (asked["model"], asked["usage"]["total_tokens"], run["usage"]["total_tokens"]) == (
+    assert (request["model"], request["usage"]["total_tokens"], run["usage"]["total_tokens"]) == (
         "m (native)",
         12,
         24,
@@ -117,19 +117,19 @@ async def test_a_run_tells_its_steps_with_their_times(start_face: StartFace) -> 
     assert (answered["text"], answered["calls"]) == ("Done.", [])
     moments = [
         run["created_at"],
-        asked["ended_at"],
+        request["ended_at"],
         echo["sent_at"],
         echo["finished_at"],
         answered["ended_at"],
         run["ended_at"],
     ]
     assert moments == sorted(moments)
-    assert echo["asked_at"] == asked["ended_at"]
-    assert 0 < asked["seconds"] <= asked["ended_at"] - run["created_at"]
-    assert "test_echo" in asked["tools_sent"]
+    assert echo["asked_at"] == request["ended_at"]
+    assert 0 < request["seconds"] <= request["ended_at"] - run["created_at"]
+    assert "test_echo" in request["tools_sent"]
 
 
-async def test_a_call_that_could_not_be_delivered_tells_why(start_face: StartFace) -> None:
+async def test_a_call_that_could_not_be_delivered_shows_why(start_face: StartFace) -> None:
     async with start_face(asks_for(("test_dead", {})), says("Sorry.")) as face:
         made = await face.ask()
         (call,) = (await got(face, f"/runs/{made['id']}"))["steps"][0]["calls"]
@@ -241,7 +241,7 @@ async def test_a_word_that_is_none_is_refused(start_face: StartFace, body: objec
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_nobody_finds_anything_of_anybody_else(start_face: StartFace) -> None:
+async def test_no_one_finds_anything_of_anybody_else(start_face: StartFace) -> None:
     async with start_face(asks_for(("test_danger", {}))) as face:
         face.http.headers.update(ANN)
         opened = (await face.http.post("/v1/conversations", json={})).json()["id"]
@@ -287,12 +287,12 @@ async def test_pages_of_conversations_stay_while_somebody_goes_on_with_one_of_th
         await face.ask("Once more", conversation=names[1])  # the last one of that page
         second = await got(face, "/v1/conversations", limit=2, after=first["last_id"])
         anew = await got(face, "/v1/conversations")
-        nobody = await face.http.get("/v1/conversations", params={"after": "conv_x@yesterday"})
+        no_one = await face.http.get("/v1/conversations", params={"after": "conv_x@yesterday"})
 
     assert [one["id"] for one in first["data"]] == [names[2], names[1]]
     assert [one["id"] for one in second["data"]] == [names[0]]
     assert [one["id"] for one in anew["data"]] == [names[1], names[2], names[0]]
-    assert nobody.status_code == 400
+    assert no_one.status_code == 400
 
 
 async def test_conversations_are_listed_with_titles_and_searched(start_face: StartFace) -> None:

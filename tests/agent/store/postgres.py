@@ -129,8 +129,8 @@ def _run(user: str, folder: Path, *command: str | Path, check: bool = True) -> N
             timeout=SECONDS_TO_START + 10,
         )
     if check and done.returncode:
-        told = "\n".join(path.read_text() for path in (folder / "out", folder / "log") if path.exists())
-        pytest.fail(f"{Path(command[0]).name} ended with {done.returncode}: {told[-2000:]}")
+        shown = "\n".join(path.read_text() for path in (folder / "out", folder / "log") if path.exists())
+        pytest.fail(f"{Path(command[0]).name} ended with {done.returncode}: {shown[-2000:]}")
 
 
 def _user() -> str:

@@ -44,8 +44,8 @@ async def take(store: Store, limit: str, window: str, seconds: str) -> list[tupl
 
 async def enter(store: Store, name: str, limit: str) -> int:
     """Ask for twenty places side by side; return how many were given."""
-    asked = [store.counters.take_place("k", f"{name}-{n}", limit=int(limit), seconds=60) for n in range(20)]
-    return sum(answer.allowed for answer in await asyncio.gather(*asked))
+    request = [store.counters.take_place("k", f"{name}-{n}", limit=int(limit), seconds=60) for n in range(20)]
+    return sum(answer.allowed for answer in await asyncio.gather(*request))
 
 
 async def decide(store: Store, name: str) -> list[bool]:
@@ -62,14 +62,14 @@ async def write(store: Store, first: str) -> None:
     for number in itertools.count(int(first)):
         run_id = f"w{number}"
         await begun(store, run_id, previous=f"w{number - 1}" if number else None)
-        tell("created", number)
+        report("created", number)
         made = [call(f"e{number}-{n}", n) for n in range(3)]
         await store.journal.add_turn(run_id, ME, turn(), made)
-        tell("turn", number)
+        report("turn", number)
         await store.journal.finish_call(f"e{number}-0", result=number, failed=False, seconds=1)
-        tell("finished", number)
+        report("finished", number)
         await store.runs.end_run(run_id, ME, Ended("completed", "stop", added=[{"role": "assistant"}]))
-        tell("ended", number)
+        report("ended", number)
 
 
 async def look(store: Store) -> bool:
@@ -77,7 +77,7 @@ async def look(store: Store) -> bool:
     return await store.runs.get("none") is None
 
 
-def tell(*words: object) -> None:
+def report(*words: object) -> None:
     """Write a line at once."""
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
@@ -88,11 +88,11 @@ async def obey(order: str) -> object:
     verb, url, *arguments = order.split()
     works: dict[str, Work] = {f.__name__: f for f in (claim, take, enter, decide, write, look)}
     if verb == "look":
-        tell("ready")
+        report("ready")
         sys.stdin.readline()
     store = await open_store(url)
     if verb != "look":
-        tell("ready")
+        report("ready")
         sys.stdin.readline()
     try:
         return await works[verb](store, *arguments)
@@ -102,4 +102,4 @@ async def obey(order: str) -> object:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        tell(json.dumps(asyncio.run(obey(line))))
+        report(json.dumps(asyncio.run(obey(line))))

@@ -37,7 +37,7 @@ async def test_what_is_more_than_the_limit_never_fits(store: Store) -> None:
     assert (taken.allowed, taken.retry_after) == (False, WINDOW)
 
 
-async def test_nobody_gives_back_by_taking_less_than_nothing(store: Store) -> None:
+async def test_no_one_gives_back_by_taking_less_than_nothing(store: Store) -> None:
     with pytest.raises(ValueError, match="may be negative"):
         await store.counters.take_amount("k", -1, limit=1, window=WINDOW)
 
@@ -54,16 +54,16 @@ async def test_a_window_slides(store: Store) -> None:
     assert time.time() - begin >= SHORT
 
 
-async def test_the_time_that_is_told_is_when_there_will_be_room(store: Store, url: str) -> None:
+async def test_the_time_that_is_reported_is_when_there_will_be_room(store: Store, url: str) -> None:
     await used_up(store, "k", WINDOW)
-    told = (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).retry_after
+    shown = (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).retry_after
 
     # As if so much time had gone by, and then what was told.
     await execute(url, "UPDATE limit_buckets SET last_used = last_used - 20")
     assert (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).retry_after == pytest.approx(
-        told - 20, abs=5
+        shown - 20, abs=5
     )
-    await execute(url, f"UPDATE limit_buckets SET last_used = last_used + 20 - {told}")
+    await execute(url, f"UPDATE limit_buckets SET last_used = last_used + 20 - {shown}")
 
     assert (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).allowed
 
@@ -94,7 +94,7 @@ async def test_places_are_taken_kept_and_given_back(store: Store) -> None:
     assert not (await enter("k", "a", limit=2, seconds=WINDOW)).allowed
 
 
-async def test_a_place_that_nobody_keeps_is_free_when_its_time_is_over(store: Store) -> None:
+async def test_a_place_that_no_one_keeps_is_free_when_its_time_is_over(store: Store) -> None:
     begin = time.time()
     await store.counters.take_place("k", "dead", limit=1, seconds=SHORT)
 
@@ -133,7 +133,7 @@ async def test_a_limit_is_reserved_while_anything_is_left_and_settled_with_what_
     assert WINDOW - 5 < refused.retry_after <= WINDOW
 
 
-async def test_a_reservation_that_nobody_settles_ends_with_its_lease(store: Store) -> None:
+async def test_a_reservation_that_no_one_settles_ends_with_its_lease(store: Store) -> None:
     await store.counters.reserve_amount("k", "dead", 9, ReservedLimit(5, WINDOW, SHORT))
 
     async def is_free() -> bool:

@@ -1,4 +1,4 @@
-"""Nothing of a conversation stays that nobody can read any more."""
+"""Nothing of a conversation stays that no one can read any more."""
 
 import asyncio
 

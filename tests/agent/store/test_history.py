@@ -1,4 +1,4 @@
-"""Lists of what somebody has: the newest first, page by page, nobody else's; and the events of a run."""
+"""Lists of what somebody has: the newest first, page by page, no one else's; and the events of a run."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ async def test_what_is_not_kept_and_what_asks_no_agent_is_in_no_list(store: Stor
     assert await runs(store) == []
 
 
-async def test_a_run_in_a_list_tells_its_question_its_tools_and_its_tokens(store: Store) -> None:
+async def test_a_run_in_a_list_shows_its_question_its_tools_and_its_tokens(store: Store) -> None:
     picture = {"role": "user", "content": [{"type": "text", "text": "Look:\n  what"}, {"type": "image_url"}]}
     await begun(store, "r1", input=[{"role": "system", "content": "Be brief."}, picture, said("second")])
     calls = [call("e1"), call("e2", 1, "approval"), call("e3", 2, "done", name="sub", failed=True)]
@@ -103,7 +103,7 @@ async def test_a_run_in_a_list_tells_its_question_its_tools_and_its_tokens(store
     assert summary.run.status == "running"
 
 
-async def test_a_run_that_has_ended_tells_the_tokens_that_were_counted_at_its_end(store: Store) -> None:
+async def test_a_run_that_has_ended_shows_the_tokens_that_were_counted_at_its_end(store: Store) -> None:
     await called(store, "r1")
     await store.runs.end_run("r1", ME, Ended("completed", "stop", Usage(70, 7), added=[]))
 
@@ -126,7 +126,7 @@ async def test_conversations_are_listed_the_newest_first_with_the_first_question
     assert await found(store, owner="bob") == [("theirs", "Not yours")]
 
 
-async def test_the_conversation_that_was_used_last_stands_first(store: Store) -> None:
+async def test_the_conversation_that_was_used_last_is_first(store: Store) -> None:
     for number in range(3):
         await opened(store, f"c{number}", at=number)
 
@@ -206,7 +206,7 @@ async def test_a_search_finds_what_either_side_said(store: Store, query: str) ->
 
 
 @pytest.mark.parametrize("query", ["user", "role", "secret tool data", "_", "%", "content", "1000"])
-async def test_a_search_finds_nothing_that_nobody_said(store: Store, query: str) -> None:
+async def test_a_search_finds_nothing_that_no_one_said(store: Store, query: str) -> None:
     data = {"role": "tool", "tool_call_id": "1", "name": "t", "content": "secret tool data"}
     await opened(store, "c1", said("Hello"), data, answered("Well"))
 
@@ -261,7 +261,7 @@ async def test_calls_that_wait_for_a_person_are_listed_to_their_owner_until_some
     ] == ["e4"]
 
 
-async def test_a_run_that_was_stopped_waits_for_nobody(store: Store) -> None:
+async def test_a_run_that_was_stopped_waits_for_no_one(store: Store) -> None:
     await called(store, "r1", call("e1", state="approval"))
     (before,) = await store.history.list_runs("ann", ALL, after=None, most=9)
 
@@ -281,12 +281,12 @@ async def test_every_step_has_its_time_and_every_sending_is_counted(store: Store
 
     past = await store.runs.load_past("r1")
 
-    (asked,) = past.turns
+    (request,) = past.turns
     made, denied = past.calls
-    assert asked.seconds == 1.5
+    assert request.seconds == 1.5
     assert made.attempts == 2
     assert denied.attempts is None
-    times = [run.created_at, asked.ended_at, made.sent_at, made.finished_at, denied.decided_at]
+    times = [run.created_at, request.ended_at, made.sent_at, made.finished_at, denied.decided_at]
     known = [time for time in times if time is not None]
     assert len(known) == len(times)
     assert known == sorted(known)
@@ -301,7 +301,7 @@ async def test_every_step_has_its_time_and_every_sending_is_counted(store: Store
         ({"event": "none"}, None),
     ],
 )
-async def test_a_call_tells_how_often_its_reply_says_that_it_came(
+async def test_a_call_shows_how_often_its_reply_says_that_it_came(
     store: Store, came: dict[str, Any], deliveries: int | None
 ) -> None:
     await called(store, "r1", call("e1"))
@@ -313,7 +313,7 @@ async def test_a_call_tells_how_often_its_reply_says_that_it_came(
     assert made.deliveries == deliveries
 
 
-async def test_a_run_whose_process_died_tells_how_often_another_went_on_with_it(store: Store) -> None:
+async def test_a_run_whose_process_died_shows_how_often_another_went_on_with_it(store: Store) -> None:
     await begun(store, "died", seconds=0)
     await store.runs.create(new_run("waited"), holder=None, seconds=0)
 

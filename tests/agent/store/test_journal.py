@@ -78,7 +78,7 @@ async def test_a_turn_is_stored_with_all_its_calls_or_not_at_all(store: Store) -
     assert await store.runs.load_past("r1") == Past([turn()], [call("taken")])
 
 
-async def test_nobody_adds_to_a_run_that_ended_or_never_was(store: Store) -> None:
+async def test_no_one_adds_to_a_run_that_ended_or_never_was(store: Store) -> None:
     await begun(store, "r1")
     await store.runs.end_run("r1", ME, Ended("completed"))
 
@@ -235,7 +235,7 @@ async def test_only_the_holder_of_a_run_writes_into_its_log(store: Store) -> Non
         assert await store.events.read_after(run_id, 0, most=9) == []
 
 
-async def test_a_tool_may_say_that_it_has_a_call_whoever_holds_its_run(store: Store) -> None:
+async def test_a_tool_may_say_that_it_has_a_call_who_holds_its_run(store: Store) -> None:
     await called(store, "r1", call("sent"), call("open", 1), call("done", 2))
     await store.journal.mark_sent("r1", ME, "sent")
     await store.journal.finish_call("done", result=1, failed=False, seconds=None)

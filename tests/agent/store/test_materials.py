@@ -52,17 +52,17 @@ async def test_what_is_said_to_be_used_again_stays_for_longer(store: Store, url:
     assert await store.materials.read_documents(["a"]) == {"a": 1}
 
 
-async def test_a_turn_keeps_what_the_model_was_asked_and_how_it_wrote_its_calls(store: Store) -> None:
-    asked = {"model": "m", "system": "a", "tools": "b"}
+async def test_a_turn_keeps_the_request_and_how_the_model_wrote_its_calls(store: Store) -> None:
+    request = {"model": "m", "system": "a", "tools": "b"}
     written = [{"id": "1", "name": "add", "arguments": "{'a': 1}", "extra": {}}]
-    whole = turn(written=written, prompt=asked)
+    whole = turn(written=written, prompt=request)
     await begun(store, "r1")
     await store.journal.add_turn("r1", ME, whole, [])
 
     assert await store.runs.load_past("r1") == Past([whole], [])
 
 
-async def test_what_a_run_has_added_is_told_once_it_has_ended(store: Store) -> None:
+async def test_what_a_run_has_added_is_reported_once_it_has_ended(store: Store) -> None:
     await begun(store, "r1")
     before = await store.runs.load_added_messages("r1")
     await ended(store, "r2")

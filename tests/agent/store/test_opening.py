@@ -179,7 +179,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Pa
     assert letter.read_text() == "Dear Ann, " * 1000
 
 
-async def test_a_server_that_does_not_answer_is_told_without_its_password() -> None:
+async def test_a_server_that_does_not_answer_is_reported_without_its_password() -> None:
     with pytest.raises(StoreUnavailable) as failed:
         await open_store(f"postgresql://ann:{SECRET}@127.0.0.1:9/db")
 
@@ -187,7 +187,7 @@ async def test_a_server_that_does_not_answer_is_told_without_its_password() -> N
     assert "the database does not answer: " in str(failed.value)
 
 
-async def test_a_database_that_a_server_does_not_have_is_told_by_name(store: Store, url: str) -> None:
+async def test_a_database_that_a_server_does_not_have_is_reported_by_name(store: Store, url: str) -> None:
     if url.startswith("sqlite"):
         return
 
@@ -224,9 +224,9 @@ def _reflected(connection: Connection) -> dict[str, object]:
         inspector.get_multi_unique_constraints,
         inspector.get_multi_check_constraints,
     )
-    told: dict[str, object] = {kind.__name__: _plain(kind()) for kind in kinds}
+    shown: dict[str, object] = {kind.__name__: _plain(kind()) for kind in kinds}
     version = connection.exec_driver_sql(f"SELECT * FROM {migrations.VERSION_TABLE}").all()
-    return told | {"version": [tuple(row) for row in version]}
+    return shown | {"version": [tuple(row) for row in version]}
 
 
 def _plain(value: object) -> object:

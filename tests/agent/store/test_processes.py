@@ -133,35 +133,35 @@ async def test_replicas_that_start_together_find_one_schema(empty: str, replicas
 
 
 async def test_a_killed_process_leaves_all_that_it_said_was_stored(url: str) -> None:
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for kill in range(3):
         writer = Replica()
-        writer.order("write", url, told["created"] + 2 if told else 0)
+        writer.order("write", url, counts["created"] + 2 if counts else 0)
         writer.begin()
         lines = [writer.line() for _ in range(21 + 9 * kill)]
         for line in lines + writer.kill():
             word, number = line.split()
-            told[word] = int(number)
+            counts[word] = int(number)
 
-        await _is_consistent(url, told)
+        await _is_consistent(url, counts)
 
 
-async def _is_consistent(url: str, told: dict[str, int]) -> None:
+async def _is_consistent(url: str, counts: dict[str, int]) -> None:
     if url.startswith("sqlite"):
         assert await execute(url, "PRAGMA integrity_check") == [("ok",)]
     assert await execute(url, "SELECT run_id FROM calls GROUP BY run_id HAVING count(*) <> 3") == []
     store = await open_store(url)
     try:
-        created = await store.runs.get(f"w{told['created']}")
+        created = await store.runs.get(f"w{counts['created']}")
         assert created is not None
-        assert (await store.runs.load_past(f"w{told['turn']}")).turns
-        finished = await store.journal.find_call(f"e{told['finished']}-0")
+        assert (await store.runs.load_past(f"w{counts['turn']}")).turns
+        finished = await store.journal.find_call(f"e{counts['finished']}-0")
         assert finished is not None
-        assert finished[1].result == told["finished"]
-        last = await store.runs.get(f"w{told['ended']}")
+        assert finished[1].result == counts["finished"]
+        last = await store.runs.get(f"w{counts['ended']}")
         assert last is not None
         assert (last.status, last.holder) == ("completed", None)
-        await begun(store, f"w{told['created'] + 1}", previous=created.id)
+        await begun(store, f"w{counts['created'] + 1}", previous=created.id)
         assert len(await store.runs.claim_runs("heir", seconds=LONG, most=99)) == 0
     finally:
         await store.aclose()

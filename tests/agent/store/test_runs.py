@@ -43,7 +43,7 @@ async def test_a_run_without_a_holder_is_queued(store: Store) -> None:
     assert created == await store.runs.get("r1")
 
 
-async def test_what_does_not_exist_is_told_from_what_is_empty(store: Store) -> None:
+async def test_what_does_not_exist_is_reported_from_what_is_empty(store: Store) -> None:
     assert await store.runs.get("none") is None
     assert await store.runs.get("no\x00ne\ud800") is None
     assert await store.runs.load_past("none") == Past([], [])
@@ -200,7 +200,7 @@ async def test_the_oldest_free_runs_are_claimed_first(store: Store) -> None:
     assert await store.runs.claim_runs(OTHER, seconds=LONG, most=3) == []
 
 
-async def test_whoever_lost_a_run_can_change_nothing_of_it(store: Store) -> None:
+async def test_who_lost_a_run_can_change_nothing_of_it(store: Store) -> None:
     await begun(store, "r1", seconds=OVER)
     await store.journal.add_turn("r1", ME, turn(), [call("e1")])
     [taken] = await store.runs.claim_runs(OTHER, seconds=LONG, most=1)
@@ -233,7 +233,7 @@ async def test_a_lease_that_ran_out_unnoticed_can_be_renewed(store: Store) -> No
     assert await store.runs.claim_runs(OTHER, seconds=LONG, most=9) == []
 
 
-async def test_a_suspended_run_is_held_by_nobody_and_claimed_by_nobody(store: Store) -> None:
+async def test_a_suspended_run_is_held_by_no_one_and_claimed_by_no_one(store: Store) -> None:
     await called(store, "r1", call("e1", state="approval"))
 
     assert await store.runs.suspend("r1", ME) == "suspended"

@@ -89,7 +89,7 @@ async def test_a_piece_that_fails_is_undone_alone(database: SQLite) -> None:
     assert await stored(database) == ["a", "c"]
 
 
-async def test_nobody_is_told_that_it_is_stored_where_the_commit_fails(database: SQLite) -> None:
+async def test_no_one_is_reported_that_it_is_stored_where_the_commit_fails(database: SQLite) -> None:
     queue = await Queue(database).held()
     queue.add("a")
     queue.add("orphan", parent=7)

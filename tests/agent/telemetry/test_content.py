@@ -28,7 +28,7 @@ def _as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("word", ["", "false", "NO_CONTENT", "EVENT_ONLY"])
-def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
+def test_nothing_is_captured_unless_it_is_requested(word: str) -> None:
     spans.capture_content(enabled=spans.is_content_wanted({spans.VARIABLE: word} if word else {}))
 
     found = [
@@ -45,9 +45,9 @@ def test_nothing_is_captured_unless_it_is_asked_for(word: str) -> None:
 def test_the_conversation_is_captured_in_the_shape_of_the_conventions(word: str) -> None:
     spans.capture_content(enabled=spans.is_content_wanted({spans.VARIABLE: word}))
 
-    asked = json.loads(tool_spans.input_attribute(MESSAGES)["gen_ai.input.messages"])
+    request = json.loads(tool_spans.input_attribute(MESSAGES)["gen_ai.input.messages"])
 
-    assert asked == [
+    assert request == [
         {"role": "user", "parts": [{"type": "text", "content": "my secret plan"}]},
         {
             "role": "assistant",
@@ -80,15 +80,15 @@ def test_what_is_captured_is_bounded() -> None:
     spans.capture_content(enabled=True)
     many = [{"role": "user", "content": "x" * 100_000}] * 500
 
-    asked = tool_spans.input_attribute(many)["gen_ai.input.messages"]
+    request = tool_spans.input_attribute(many)["gen_ai.input.messages"]
     result = tool_spans.result_attribute("y" * 100_000)["gen_ai.tool.call.result"]
 
-    assert len(json.loads(asked)) == 50
-    assert len(asked) < 50 * 8_200
+    assert len(json.loads(request)) == 50
+    assert len(request) < 50 * 8_200
     assert len(result) < 8_200
     assert result.endswith("(100002 characters)")
 
 
-def test_a_word_that_nobody_knows_is_refused_with_the_cure() -> None:
+def test_a_word_that_no_one_knows_is_refused_with_the_cure() -> None:
     with pytest.raises(ValueError, match=f"{spans.VARIABLE}: use SPAN_ONLY, or leave it unset"):
         spans.is_content_wanted({spans.VARIABLE: "yes please"})

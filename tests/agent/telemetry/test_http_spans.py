@@ -131,7 +131,7 @@ async def test_a_malformed_trace_of_the_caller_begins_a_new_one(
     assert spans.one("GET /things/{name}").parent is None
 
 
-async def test_what_is_asked_for_the_operation_alone_is_no_span(
+async def test_what_is_requested_the_operation_alone_is_no_span(
     client: httpx.AsyncClient, spans: Spans
 ) -> None:
     await client.get("/healthz")
@@ -149,7 +149,7 @@ async def test_a_path_without_a_route_does_not_name_a_span(client: httpx.AsyncCl
     assert first["http.response.status_code"] == 404
 
 
-async def test_a_failure_is_told_without_its_text(client: httpx.AsyncClient, spans: Spans) -> None:
+async def test_a_failure_is_reported_without_its_text(client: httpx.AsyncClient, spans: Spans) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         await _answered(client, "/broken")
     await client.get("/busy")

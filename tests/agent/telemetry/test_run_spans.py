@@ -115,14 +115,14 @@ async def test_a_run_is_one_trace_of_agent_model_tool_and_event(
             await agent.events()
 
     invoked, request = spans.one("invoke_agent helper"), spans.one("request")
-    asked, answered = [span for span in spans.all if span.name == "chat m"]
+    sent_request, answered = [span for span in spans.all if span.name == "chat m"]
     tool, sent, processed = (
         spans.one("execute_tool test_echo"),
         spans.one("send test.echo"),
         spans.one("process test.echo"),
     )
     assert len({span.context.trace_id for span in spans.all if span.context}) == 1
-    assert [span.kind for span in (invoked, asked, tool, sent, processed)] == [
+    assert [span.kind for span in (invoked, sent_request, tool, sent, processed)] == [
         SpanKind.INTERNAL,
         SpanKind.CLIENT,
         SpanKind.INTERNAL,
@@ -130,11 +130,11 @@ async def test_a_run_is_one_trace_of_agent_model_tool_and_event(
         SpanKind.CONSUMER,
     ]
     assert parent_of(invoked) == id_of(request)
-    assert {parent_of(span) for span in (asked, answered, tool)} == {id_of(invoked)}
+    assert {parent_of(span) for span in (sent_request, answered, tool)} == {id_of(invoked)}
     assert parent_of(sent) == id_of(tool)
     assert parent_of(processed) == id_of(sent)
-    assert [request.headers["traceparent"][36:52] for request in agent.model.asked] == [
-        id_of(asked),
+    assert [request.headers["traceparent"][36:52] for request in agent.model.requests] == [
+        id_of(sent_request),
         id_of(answered),
     ]
 

@@ -45,7 +45,7 @@ async def test_a_call_that_is_not_sampled_goes_on_with_the_callers_trace(dispatc
 
 
 @pytest.mark.parametrize("dispatch", ["broker", "direct"])
-async def test_a_call_that_nobody_traces_has_a_trace_of_its_own(dispatch: str) -> None:
+async def test_a_call_that_no_one_traces_has_a_trace_of_its_own(dispatch: str) -> None:
     first, second = await sent(dispatch, {}), await sent(dispatch, {})
 
     assert continued({"traceparent": first.headers["ce-traceparent"]}) is not None

@@ -31,7 +31,7 @@ async def test_a_tool_that_is_called_directly_has_no_way_to_answer_later() -> No
         tool.behaviour = answering(200, b"", **ACCEPTED)
         call = replace(direct_call(tool.url), may_be_late=True)
 
-        told = error(await Dispatcher(session, "http://127.0.0.1:9").send(call))
+        failure = error(await Dispatcher(session, "http://127.0.0.1:9").send(call))
 
-        assert told["reason"] == "timeout"
-        assert "through a Broker" in told["message"]
+        assert failure["reason"] == "timeout"
+        assert "through a Broker" in failure["message"]

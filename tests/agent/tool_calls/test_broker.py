@@ -78,8 +78,8 @@ async def outcome(
 def error(found: CallOutcome) -> dict[str, Any]:
     assert found.failed
     assert isinstance(found.result, dict)
-    told: dict[str, Any] = found.result["error"]
-    return told
+    failure: dict[str, Any] = found.result["error"]
+    return failure
 
 
 async def test_a_call_is_one_cloudevent_on_the_path_of_its_broker(
@@ -123,16 +123,16 @@ async def test_every_kind_of_reply_becomes_a_result(
 async def test_a_reply_that_cannot_be_read_is_a_failure_of_the_tool(
     session: aiohttp.ClientSession, shim: Server, body: bytes
 ) -> None:
-    told = error(await outcome(session, shim, replying(body)))
+    failure = error(await outcome(session, shim, replying(body)))
 
-    assert told["reason"] == "tool_failed"
-    assert "not readable" in told["message"]
+    assert failure["reason"] == "tool_failed"
+    assert "not readable" in failure["message"]
 
 
 async def test_an_answer_that_is_no_event_is_a_failure(session: aiohttp.ClientSession, shim: Server) -> None:
-    told = error(await outcome(session, shim, answering(200, b"<html>", content_type="text/html")))
+    failure = error(await outcome(session, shim, answering(200, b"<html>", content_type="text/html")))
 
-    assert told["reason"] == "tool_failed"
+    assert failure["reason"] == "tool_failed"
 
 
 async def test_an_error_that_a_tool_replies_is_a_failure_in_its_own_words(
@@ -140,9 +140,9 @@ async def test_an_error_that_a_tool_replies_is_a_failure_in_its_own_words(
 ) -> None:
     body = b'{"error": {"reason": "tool_failed", "message": "no such city", "city": "Atlantis"}}'
 
-    told = error(await outcome(session, shim, replying(body)))
+    failure = error(await outcome(session, shim, replying(body)))
 
-    assert told == {"reason": "tool_failed", "message": "no such city", "city": "Atlantis"}
+    assert failure == {"reason": "tool_failed", "message": "no such city", "city": "Atlantis"}
 
 
 @pytest.mark.parametrize("body", [b'{"error": "none"}', b'{"error": {"code": 5}}', b'{"error": null}'])
@@ -185,22 +185,22 @@ async def test_every_problem_becomes_a_reason(
     message: str,
 ) -> None:
     status, members = answer
-    told = error(await outcome(session, shim, problem(status, **members)))
+    failure = error(await outcome(session, shim, problem(status, **members)))
 
-    assert told["reason"] == reason
-    assert message in told["message"]
+    assert failure["reason"] == reason
+    assert message in failure["message"]
     assert len(shim.posts) == 1
 
 
-async def test_a_problem_that_is_no_json_is_told_by_its_status(
+async def test_a_problem_that_is_no_json_is_reported_by_its_status(
     session: aiohttp.ClientSession, shim: Server
 ) -> None:
-    told = error(await outcome(session, shim, answering(500, b"<h1>oops</h1>")))
+    failure = error(await outcome(session, shim, answering(500, b"<h1>oops</h1>")))
 
-    assert told == {"reason": "undeliverable", "message": "the event platform answered 500"}
+    assert failure == {"reason": "undeliverable", "message": "the event platform answered 500"}
 
 
-async def test_a_busy_shim_is_asked_again_with_the_same_event_and_less_time(
+async def test_a_busy_shim_is_called_again_with_the_same_event_and_less_time(
     session: aiohttp.ClientSession, shim: Server
 ) -> None:
     async def busy_twice(_: Posted) -> web.Response:
@@ -218,7 +218,7 @@ async def test_a_busy_shim_is_asked_again_with_the_same_event_and_less_time(
     assert waits[2] <= waits[0] - 0.4
 
 
-async def test_a_shim_that_stays_busy_until_time_is_over_is_told_so(
+async def test_a_shim_that_stays_busy_until_time_is_over_is_reported_as_such(
     session: aiohttp.ClientSession, shim: Server
 ) -> None:
     shim.behaviour = answering(503, retry_after="0")
@@ -229,7 +229,7 @@ async def test_a_shim_that_stays_busy_until_time_is_over_is_told_so(
     assert 3 <= len(shim.posts) <= 11
 
 
-async def test_the_model_is_told_what_keeps_the_platform_from_taking_calls(
+async def test_the_model_is_answered_with_what_keeps_the_platform_from_taking_calls(
     session: aiohttp.ClientSession, shim: Server
 ) -> None:
     detail = "the Broker team/main takes no events now: its condition Ready is False"

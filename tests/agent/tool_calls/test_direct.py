@@ -33,7 +33,7 @@ TOOL = Tool(
     "spec.schemaData",
     dispatch="direct",
 )
-SHIM = "http://127.0.0.1:9"  # nobody is there: no call may go that way
+SHIM = "http://127.0.0.1:9"  # no one is there: no call may go that way
 
 
 @pytest_asyncio.fixture
@@ -66,7 +66,7 @@ async def test_a_tool_of_the_sdk_is_called_as_a_broker_would_call_it(dispatcher:
     assert "text" in wrong["message"]
 
 
-async def test_the_event_is_in_binary_mode_and_says_when_nobody_waits_any_more(
+async def test_the_event_is_in_binary_mode_and_says_when_no_one_waits_any_more(
     dispatcher: Dispatcher, tool: Server
 ) -> None:
     tool.behaviour = replying(b"1")
@@ -168,22 +168,22 @@ async def test_what_gives_no_result_is_a_failure_of_the_tool_and_is_not_repeated
     dispatcher: Dispatcher, tool: Server, answer: Any, words: str
 ) -> None:
     tool.behaviour = answer
-    told = error(await dispatcher.send(a_call(tool.url)))
+    failure = error(await dispatcher.send(a_call(tool.url)))
 
-    assert told["reason"] == "tool_failed"
-    assert words in told["message"]
+    assert failure["reason"] == "tool_failed"
+    assert words in failure["message"]
     assert len(tool.posts) == 1
 
 
 @pytest.mark.parametrize("status", [400, 422])
-async def test_refused_arguments_are_told_in_the_words_of_the_tool(
+async def test_refused_arguments_are_reported_in_the_words_of_the_tool(
     dispatcher: Dispatcher, tool: Server, status: int
 ) -> None:
     tool.behaviour = problem(status, title="Bad", detail="text: is missing")
 
-    told = error(await dispatcher.send(a_call(tool.url)))
+    failure = error(await dispatcher.send(a_call(tool.url)))
 
-    assert told == {"reason": "invalid_arguments", "message": "text: is missing"}
+    assert failure == {"reason": "invalid_arguments", "message": "text: is missing"}
 
 
 async def test_an_error_that_a_tool_replies_is_a_failure_in_its_own_words(
@@ -192,17 +192,17 @@ async def test_an_error_that_a_tool_replies_is_a_failure_in_its_own_words(
     body = b'{"error": {"reason": "tool_failed", "message": "no such city"}}'
     for behaviour in (replying(body), answering(200, body, content_type="application/json")):
         tool.behaviour = behaviour
-        told = error(await dispatcher.send(a_call(tool.url)))
-        assert told == {"reason": "tool_failed", "message": "no such city"}
+        failure = error(await dispatcher.send(a_call(tool.url)))
+        assert failure == {"reason": "tool_failed", "message": "no such city"}
 
 
 async def test_a_redirect_is_not_followed(dispatcher: Dispatcher, tool: Server) -> None:
     tool.behaviour = answering(307, location="/elsewhere")
 
-    told = error(await dispatcher.send(a_call(tool.url)))
+    failure = error(await dispatcher.send(a_call(tool.url)))
 
-    assert told["reason"] == "undeliverable"
-    assert "redirect" in told["message"]
+    assert failure["reason"] == "undeliverable"
+    assert "redirect" in failure["message"]
     assert len(tool.posts) == 1
 
 
@@ -211,7 +211,7 @@ async def test_a_redirect_is_not_followed(dispatcher: Dispatcher, tool: Server) 
     [(429, {}, False), (503, {"retry-after": "0"}, False), (503, {}, True)],
     ids=["too-many", "come-again", "idempotent"],
 )
-async def test_a_tool_that_does_not_take_the_call_is_asked_again_with_the_same_event(
+async def test_a_tool_that_does_not_take_the_call_is_called_again_with_the_same_event(
     dispatcher: Dispatcher, tool: Server, status: int, headers: dict[str, str], idempotent: bool
 ) -> None:
     async def busy_twice(_: Posted) -> web.Response:
@@ -231,35 +231,35 @@ async def test_a_tool_that_stays_busy_until_time_is_over_was_not_called(
         busy = web.json_response({"detail": "8 calls are running"}, status=429)
         busy.content_type = "application/problem+json"
         if len(tool.posts) > 2:
-            busy.headers["retry-after"] = "60"  # when nobody waits any more
+            busy.headers["retry-after"] = "60"  # when no one waits any more
         return busy
 
     tool.behaviour = ever_busier
-    told = error(await dispatcher.send(a_call(tool.url, wait=30)))
+    failure = error(await dispatcher.send(a_call(tool.url, wait=30)))
 
     assert len(tool.posts) == 3
-    assert told["reason"] == "undeliverable"
-    assert "takes no calls now: 8 calls are running" in told["message"]
+    assert failure["reason"] == "undeliverable"
+    assert "takes no calls now: 8 calls are running" in failure["message"]
 
 
 async def test_a_tool_that_is_slower_than_its_time_is_a_time_out(dispatcher: Dispatcher) -> None:
     BENCH.reset()
     async with served(app(hurry)) as url:
         call = a_call(url, wait=0.2)
-        told = error(await dispatcher.send(replace(call, tool=replace(call.tool, type="test.hurry"))))
+        failure = error(await dispatcher.send(replace(call, tool=replace(call.tool, type="test.hurry"))))
         BENCH.gate.set()
-    assert told == {"reason": "timeout", "message": "the tool gave no answer within 0.2 seconds"}
+    assert failure == {"reason": "timeout", "message": "the tool gave no answer within 0.2 seconds"}
 
 
-async def test_where_nobody_listens_the_tool_was_not_called_and_its_address_is_not_told(
+async def test_where_no_one_listens_the_tool_was_not_called_and_its_address_is_not_reported(
     dispatcher: Dispatcher, caplog: pytest.LogCaptureFixture
 ) -> None:
     port = closed_port()
-    told = error(await dispatcher.send(a_call(f"http://127.0.0.1:{port}", wait=0.5)))
+    failure = error(await dispatcher.send(a_call(f"http://127.0.0.1:{port}", wait=0.5)))
 
-    assert told["reason"] == "undeliverable"
-    assert "was not called" in told["message"]
-    assert str(port) not in told["message"]
+    assert failure["reason"] == "undeliverable"
+    assert "was not called" in failure["message"]
+    assert str(port) not in failure["message"]
     assert str(port) in caplog.text
 
 

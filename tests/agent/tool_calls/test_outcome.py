@@ -21,7 +21,7 @@ def test_text_is_shown_as_it_is_and_data_as_json(result: object, shown: str) -> 
     assert result_for_model(result, 1000) == shown
 
 
-def test_base64_data_is_left_out_wherever_it_stands() -> None:
+def test_base64_data_is_left_out_wherever_it_is() -> None:
     sound = {"media_type": "audio/wav", "data_base64": "QUJD" * 1000}
 
     shown = result_for_model({"takes": [sound, {"inner": sound}]}, 1000)

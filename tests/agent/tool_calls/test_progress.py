@@ -34,16 +34,16 @@ async def shim(behaviour: Behaviour) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def told(name: str, document: object) -> bytes:
+def stream_event(name: str, document: object) -> bytes:
     return f"event: {name}\ndata: {json.dumps(document)}\n\n".encode()
 
 
 def progress(done: object, **more: object) -> bytes:
-    return told("progress", {**EVENT, "data": {"progress": done, **more}})
+    return stream_event("progress", {**EVENT, "data": {"progress": done, **more}})
 
 
 def reply(data: object) -> bytes:
-    return told("reply", {**EVENT, "datacontenttype": "application/json", "data": data})
+    return stream_event("reply", {**EVENT, "datacontenttype": "application/json", "data": data})
 
 
 def streaming(*pieces: bytes) -> Behaviour:
@@ -61,46 +61,46 @@ def streaming(*pieces: bytes) -> Behaviour:
 async def called(
     session: aiohttp.ClientSession, behaviour: Behaviour, *, limit: int = 100_000
 ) -> tuple[CallOutcome, list[ProgressReport]]:
-    heard: list[ProgressReport] = []
+    received: list[ProgressReport] = []
     async with shim(behaviour) as url:
-        with listen_to_reports(heard.append):
+        with listen_to_reports(received.append):
             outcome = await Dispatcher(session, url, max_reply_bytes=limit).send(a_call())
-    return outcome, heard
+    return outcome, received
 
 
-async def test_reports_are_heard_before_the_reply(session: aiohttp.ClientSession) -> None:
+async def test_reports_are_received_before_the_reply(session: aiohttp.ClientSession) -> None:
     stream = streaming(progress(1, total=2, message="half"), progress(2, total=2), reply({"a": [1]}))
-    outcome, heard = await called(session, stream)
+    outcome, received = await called(session, stream)
 
-    assert heard == [ProgressReport(1, 2, "half"), ProgressReport(2, 2)]
+    assert received == [ProgressReport(1, 2, "half"), ProgressReport(2, 2)]
     assert outcome == CallOutcome({"a": [1]})
 
 
-async def test_a_report_that_is_overtaken_is_not_heard(session: aiohttp.ClientSession) -> None:
-    _, heard = await called(session, streaming(progress(1), progress(3), progress(2), reply(0)))
+async def test_a_report_that_is_overtaken_is_not_received(session: aiohttp.ClientSession) -> None:
+    _, received = await called(session, streaming(progress(1), progress(3), progress(2), reply(0)))
 
-    assert [report.done for report in heard] == [1, 3]
+    assert [report.done for report in received] == [1, 3]
 
 
 async def test_what_is_no_report_is_passed_over(session: aiohttp.ClientSession) -> None:
-    strange = [progress("half"), progress(True), progress(None), told("progress", {"no": "event"})]
-    outcome, heard = await called(session, streaming(*strange, told("news", {}), reply("done")))
+    strange = [progress("half"), progress(True), progress(None), stream_event("progress", {"no": "event"})]
+    outcome, received = await called(session, streaming(*strange, stream_event("news", {}), reply("done")))
 
-    assert heard == []
+    assert received == []
     assert outcome == CallOutcome("done")
 
 
 async def test_data_that_came_as_bytes_is_read_as_what_it_is(session: aiohttp.ClientSession) -> None:
     encoded = base64.b64encode(b'{\n "a": 1\n}').decode()
     event = {**EVENT, "datacontenttype": "application/json", "data_base64": encoded}
-    outcome, _ = await called(session, streaming(progress(1), told("reply", event)))
+    outcome, _ = await called(session, streaming(progress(1), stream_event("reply", event)))
 
     assert outcome == CallOutcome({"a": 1})
 
 
 async def test_a_problem_at_the_end_is_the_failure_that_it_is_anyway(session: aiohttp.ClientSession) -> None:
     problem = {"status": 502, "code": 422, "delivered": False, "reason_text": "n: too large"}
-    outcome, _ = await called(session, streaming(progress(1), told("problem", problem)))
+    outcome, _ = await called(session, streaming(progress(1), stream_event("problem", problem)))
 
     assert (error(outcome)["reason"], error(outcome)["message"]) == ("invalid_arguments", "n: too large")
 
@@ -123,13 +123,13 @@ async def test_a_stream_that_breaks_off_leaves_the_outcome_unknown(
         request.transport.close()
         return response
 
-    outcome, heard = await called(session, dies_once)
+    outcome, received = await called(session, dies_once)
 
     assert error(outcome)["reason"] == "outcome_unknown"
-    assert (ids, heard) == (["run.0.0"], [ProgressReport(1)])
+    assert (ids, received) == (["run.0.0"], [ProgressReport(1)])
 
 
-async def test_nobody_who_does_not_listen_asks_for_a_stream(session: aiohttp.ClientSession) -> None:
+async def test_no_one_who_does_not_listen_asks_for_a_stream(session: aiohttp.ClientSession) -> None:
     async def plain(request: web.Request) -> web.Response:
         return web.Response(text=json.dumps(request.headers.getall("accept")), headers=REPLY)
 

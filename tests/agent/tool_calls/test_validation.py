@@ -25,7 +25,7 @@ TOOLS = {
 }
 
 
-def asked(name: str, arguments: str, call_id: str = "aaaaaaaaa", **extra: Any) -> ToolCall:
+def requested_call(name: str, arguments: str, call_id: str = "aaaaaaaaa", **extra: Any) -> ToolCall:
     return ToolCall(call_id, name, arguments, extra)
 
 
@@ -40,7 +40,7 @@ def reason(call: PreparedCall) -> str:
 
 @pytest.mark.parametrize("arguments", ["", "{}", "null", "  "])
 def test_no_arguments_are_none(arguments: str) -> None:
-    (call,) = prepare_calls([asked("ping", arguments)], TOOLS)
+    (call,) = prepare_calls([requested_call("ping", arguments)], TOOLS)
 
     assert (call.arguments, reason(call)) == ({}, "")
 
@@ -58,26 +58,26 @@ def test_no_arguments_are_none(arguments: str) -> None:
     ],
 )
 def test_a_call_is_made_or_refused_with_its_reason(name: str, arguments: str, why: str) -> None:
-    (call,) = prepare_calls([asked(name, arguments)], TOOLS)
+    (call,) = prepare_calls([requested_call(name, arguments)], TOOLS)
 
     assert reason(call) == why
 
 
 def test_a_call_of_a_tool_that_wants_approval_waits_for_it() -> None:
-    (call,) = prepare_calls([asked("danger", "{}")], TOOLS)
+    (call,) = prepare_calls([requested_call("danger", "{}")], TOOLS)
 
     assert call.action == NeedsApproval(TOOLS["danger"])
 
 
 def test_a_name_that_the_model_made_up_is_not_repeated_at_length() -> None:
-    (call,) = prepare_calls([asked("x" * 100_000, "{}")], TOOLS)
+    (call,) = prepare_calls([requested_call("x" * 100_000, "{}")], TOOLS)
 
     assert isinstance(call.action, CallOutcome)
     assert len(str(call.action.result)) < 300
 
 
 def test_objects_that_were_run_together_become_calls_with_ids_of_their_own() -> None:
-    found = prepare_calls([asked("echo", '{"text": "a"}\n{"text": "b"}{"text": "c"}')], TOOLS)
+    found = prepare_calls([requested_call("echo", '{"text": "a"}\n{"text": "b"}{"text": "c"}')], TOOLS)
 
     assert [call.arguments for call in found] == [{"text": "a"}, {"text": "b"}, {"text": "c"}]
     assert found[0].tool_call.id == "aaaaaaaaa"
@@ -85,7 +85,7 @@ def test_objects_that_were_run_together_become_calls_with_ids_of_their_own() -> 
 
 
 def test_objects_of_which_one_does_not_fit_are_not_made_into_calls() -> None:
-    (call,) = prepare_calls([asked("echo", '{"text": "a"}{"wrong": "b"}')], TOOLS)
+    (call,) = prepare_calls([requested_call("echo", '{"text": "a"}{"wrong": "b"}')], TOOLS)
 
     assert reason(call) == "invalid_arguments"
 
@@ -101,21 +101,23 @@ def test_objects_of_which_one_does_not_fit_are_not_made_into_calls() -> None:
     ],
 )
 def test_only_a_whole_object_counts_at_the_token_limit(arguments: str, whole: bool) -> None:
-    (call,) = prepare_calls([asked("echo", arguments)], TOOLS, cut_off=True)
+    (call,) = prepare_calls([requested_call("echo", arguments)], TOOLS, cut_off=True)
 
     assert reason(call) == ("" if whole else "invalid_arguments")
 
 
 def test_only_the_last_call_can_have_been_cut_off() -> None:
     first, last = prepare_calls(
-        [asked("echo", "{'text': 'a'}"), asked("echo", "{'text': 'b'}")], TOOLS, cut_off=True
+        [requested_call("echo", "{'text': 'a'}"), requested_call("echo", "{'text': 'b'}")],
+        TOOLS,
+        cut_off=True,
     )
 
     assert (reason(first), reason(last)) == ("", "invalid_arguments")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "shown"),
     [
         ('{"q": 1}', {"q": 1}),
         ("[1]", {}),
@@ -124,17 +126,17 @@ def test_only_the_last_call_can_have_been_cut_off() -> None:
         ('{"q": "\\ud800"}', {}),
     ],
 )
-def test_a_refused_call_is_told_with_the_object_that_the_model_wrote(
-    arguments: str, told: dict[str, Any]
+def test_a_refused_call_is_reported_with_the_object_that_the_model_wrote(
+    arguments: str, shown: dict[str, Any]
 ) -> None:
-    (call,) = prepare_calls([asked("nothing", arguments)], TOOLS)
+    (call,) = prepare_calls([requested_call("nothing", arguments)], TOOLS)
 
-    assert json.loads(call.as_message_part()["function"]["arguments"]) == told
+    assert json.loads(call.as_message_part()["function"]["arguments"]) == shown
 
 
 def test_what_a_provider_wants_back_with_a_call_goes_back() -> None:
     signature = {"google": {"thought_signature": "sig"}}
-    (call,) = prepare_calls([asked("ping", "{}", extra_content=signature)], TOOLS)
+    (call,) = prepare_calls([requested_call("ping", "{}", extra_content=signature)], TOOLS)
 
     assert call.as_message_part() == {
         "extra_content": signature,

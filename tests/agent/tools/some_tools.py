@@ -49,7 +49,7 @@ def called(name: str, result: object = "done") -> list[Message]:
     ]
 
 
-def asked_for_tools(answer: Mapping[str, object]) -> list[Message]:
+def requested_tools(answer: Mapping[str, object]) -> list[Message]:
     """Return a call of `find_tools` with this answer."""
     return called(FIND_TOOLS.name, answer)
 

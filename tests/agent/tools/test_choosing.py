@@ -11,7 +11,7 @@ from beckon_agent.core.model_types import Message
 from beckon_agent.tools.query import FIND_TOOLS
 from beckon_agent.tools.select import Chooser, FittingTools, Selection, Situation
 from beckon_contract.resources.tools import Tool
-from tests.agent.tools.some_tools import SHOP, a_tool, asked_for_tools, called, catalogue, user
+from tests.agent.tools.some_tools import SHOP, a_tool, called, catalogue, requested_tools, user
 
 HELLO = user("Hello!")
 MANY = catalogue(
@@ -47,7 +47,7 @@ async def test_of_too_many_those_that_fit_are_declared_and_find_tools_first() ->
     assert selection.finder is not None
 
 
-async def test_find_tools_stands_alone_where_nothing_fits() -> None:
+async def test_find_tools_is_alone_where_nothing_fits() -> None:
     assert (await choose([HELLO])).tools == (FIND_TOOLS,)
 
 
@@ -123,7 +123,7 @@ async def test_a_result_brings_in_what_it_speaks_of() -> None:
 async def test_what_find_tools_found_is_declared_from_then_on() -> None:
     first = await choose([HELLO])
     assert first.finder is not None
-    messages = [HELLO, *asked_for_tools(first.finder.answer_call({"query": "currencies"}))]
+    messages = [HELLO, *requested_tools(first.finder.answer_call({"query": "currencies"}))]
 
     then = await choose(messages, sent=first.names)
     later = await choose([*messages, user("And the weather?")], sent=then.names)
@@ -132,10 +132,10 @@ async def test_what_find_tools_found_is_declared_from_then_on() -> None:
     assert later.names == ("convert_currency", "get_weather")
 
 
-async def test_what_was_found_earlier_is_declared_too_though_nobody_remembers_what_was_sent() -> None:
+async def test_what_was_found_earlier_is_declared_too_though_no_one_remembers_what_was_sent() -> None:
     finder = (await choose([HELLO])).finder
     assert finder is not None
-    searches = [asked_for_tools(finder.answer_call({"query": query})) for query in ("currencies", "parcel")]
+    searches = [requested_tools(finder.answer_call({"query": query})) for query in ("currencies", "parcel")]
 
     assert (await choose([HELLO, *searches[0], *searches[1]])).names == ("convert_currency", "track_parcel")
 
@@ -144,8 +144,8 @@ async def test_several_searches_of_one_turn_all_bring_in_what_they_found() -> No
     finder = (await choose([HELLO], 7)).finder
     assert finder is not None
     answers = [finder.answer_call({"query": query}) for query in ("currencies", "parcel", "plants")]
-    asking, *_ = asked_for_tools(answers[0])
-    results = [asked_for_tools(answer)[1] for answer in answers]
+    asking, *_ = requested_tools(answers[0])
+    results = [requested_tools(answer)[1] for answer in answers]
 
     selection = await choose([HELLO, asking, *results], 5, pinned=["send_mail", "play_music"])
 
@@ -159,7 +159,7 @@ async def test_everything_that_find_tools_promises_is_declared_next() -> None:
     answer = first.finder.answer_call({"query": "the a of to water text image mail", "limit": 20})
     promised = {tool["name"] for tool in answer["tools"]}  # type: ignore[attr-defined]  # a list
 
-    then = await choose([HELLO, *asked_for_tools(answer)], 7, sent=first.names, pinned=pinned)
+    then = await choose([HELLO, *requested_tools(answer)], 7, sent=first.names, pinned=pinned)
 
     assert len(promised) == 3
     assert promised <= set(then.names)
@@ -172,7 +172,7 @@ async def test_a_name_within_a_found_description_takes_no_place_of_what_was_foun
     assert first.finder is not None
     answer = first.finder.answer_call({"query": "liar", "limit": 1})
 
-    then = await choose([HELLO, *asked_for_tools(answer)], 2, tools=tools)
+    then = await choose([HELLO, *requested_tools(answer)], 2, tools=tools)
 
     assert then.names == ("liar",)
 
@@ -249,7 +249,7 @@ async def test_few_allowed_tools_are_all_declared_though_the_catalogue_is_large(
     assert selection.finder is None
 
 
-async def test_requests_side_by_side_get_what_they_asked_for() -> None:
+async def test_requests_side_by_side_get_what_they_requested() -> None:
     chooser = FittingTools()
     questions = {"weather": "get_weather", "parcel": "track_parcel", "currency": "convert_currency"}
     situations = [Situation(MANY, [user(word)], 5) for word in questions]

@@ -16,14 +16,14 @@ def finder(tools: dict[str, Tool], room: int = 20) -> Finder:
     return Finder(Index(tools), tools, room)
 
 
-def told(answer: dict[str, object], what: str) -> list[str]:
+def members_found(answer: dict[str, object], what: str) -> list[str]:
     tools = answer["tools"]
     assert isinstance(tools, list)
     return [tool[what] for tool in tools]
 
 
 def names(answer: dict[str, object]) -> list[str]:
-    return told(answer, "name")
+    return members_found(answer, "name")
 
 
 def test_its_name_is_one_that_no_event_type_can_get() -> None:
@@ -101,7 +101,7 @@ def test_where_nothing_fits_it_says_what_to_do() -> None:
 def test_descriptions_are_one_short_line(description: str) -> None:
     tools = catalogue(a_tool("order", description))
 
-    (line,) = told(finder(tools).answer_call({"query": "order"}), "description")
+    (line,) = members_found(finder(tools).answer_call({"query": "order"}), "description")
 
     assert "\n" not in line
     assert 100 < len(line) <= 160

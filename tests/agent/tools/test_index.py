@@ -23,7 +23,7 @@ def best(tools: dict[str, Tool], text: str, most: int = 64) -> list[str]:
         ("cancelling my order", "cancel_order"),
     ],
 )
-def test_the_tool_whose_words_are_asked_for_is_first(question: str, expected: str) -> None:
+def test_the_tool_whose_words_are_requested_is_first(question: str, expected: str) -> None:
     assert best(SHOP, question)[0] == expected
 
 
@@ -85,7 +85,7 @@ def test_a_schema_of_any_form_does_no_harm(schema: dict[str, object]) -> None:
     assert best(tools, "coffee") == ["alpha"]
 
 
-def test_tools_of_one_service_come_with_the_one_that_is_asked_for() -> None:
+def test_tools_of_one_service_come_with_the_one_that_is_requested() -> None:
     service = [
         a_tool(name, f"Details about the {name}.", event_type=f"com.acme.shop.{name}")
         for name in ("customer", "stock", "invoice")
@@ -123,7 +123,7 @@ def test_a_lone_tool_does_not_lift_itself_over_a_better_one_of_a_large_service()
     assert best(tools, "cancel order", 2) == ["order_cancel", "alpha"]
 
 
-def test_among_many_services_that_are_alike_the_tool_that_is_asked_for_comes_first() -> None:
+def test_among_many_services_that_are_alike_the_tool_that_is_requested_comes_first() -> None:
     tools = catalogue(
         *(
             a_tool(f"{verb}_{noun}_{n}", f"To {verb} the {noun}.", event_type=f"s{n}.{noun}.{verb}")
@@ -141,12 +141,12 @@ def test_the_larger_a_service_is_the_less_its_tools_lift_each_other() -> None:
     def of_service(name: str, size: int) -> list[Tool]:
         return [a_tool(f"{name}{n}", "", event_type=f"{name}.x{n}") for n in range(size)]
 
-    asked = [a_tool(f"order_{name}", event_type=f"{name}.order") for name in ("small", "large", "huge")]
+    request = [a_tool(f"order_{name}", event_type=f"{name}.order") for name in ("small", "large", "huge")]
     services = [*of_service("small", 3), *of_service("large", 60), *of_service("huge", 300)]
 
-    found = best(catalogue(*asked, *services), "order", 400)
+    found = best(catalogue(*request, *services), "order", 400)
 
-    assert set(found[:3]) == {tool.name for tool in asked}
+    assert set(found[:3]) == {tool.name for tool in request}
     assert found[3:6] == ["small0", "small1", "small2"]
     assert {name[:5] for name in found[6:]} == {"large"}
 
@@ -157,7 +157,7 @@ def test_equal_tools_keep_the_order_of_the_catalogue() -> None:
     assert best(tools, "the same words") == ["aa", "bb", "cc"]
 
 
-def test_no_more_are_found_than_asked_for_and_none_that_may_not_be() -> None:
+def test_no_more_are_found_than_requested_and_none_that_may_not_be() -> None:
     index = Index(SHOP)
     query = query_of_text("money order mail text city picture song")
 

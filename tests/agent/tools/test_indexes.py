@@ -48,7 +48,7 @@ async def test_of_few_tools_a_change_is_there_at_once() -> None:
     assert (await indexes.index_of(SHOP)).find_best(COFFEE, 5) == []
 
 
-async def test_of_many_tools_nobody_waits_for_a_change() -> None:
+async def test_of_many_tools_no_one_waits_for_a_change() -> None:
     indexes = Indexes()
     before = await indexes.index_of(LARGE)
     changed = LARGE | KETTLE
@@ -69,7 +69,7 @@ async def test_an_index_that_is_made_anew_ranks_as_one_that_is_made_from_nothing
         assert anew.find_best(query, 500) == Index(changed).find_best(query, 500)
 
 
-async def test_who_stops_waiting_takes_the_index_from_nobody() -> None:
+async def test_who_stops_waiting_takes_the_index_from_no_one() -> None:
     indexes = Indexes()
     impatient = asyncio.create_task(indexes.index_of(LARGE))
     patient = asyncio.create_task(indexes.index_of(LARGE))

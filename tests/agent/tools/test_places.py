@@ -14,7 +14,7 @@ def test_the_first_request_leaves_a_quarter_of_the_room_free() -> None:
     assert place_names([], [], fitting, 8) == fitting[:6]
 
 
-def test_what_was_sent_keeps_its_place_and_what_comes_stands_behind_it() -> None:
+def test_what_was_sent_keeps_its_place_and_what_comes_is_behind_it() -> None:
     assert place_names(["a", "b", "c"], ["x"], ["c", "b"], 8)[:4] == ["a", "b", "c", "x"]
 
 
@@ -57,7 +57,7 @@ def test_in_the_middle_of_a_task_nothing_goes_while_there_is_room(
 
 
 @given(names, names, names, st.integers(0, 20))
-def test_whatever_is_asked_for_there_is_room_and_everything_stands_once(
+def test_whatever_is_requested_there_is_room_and_everything_is_once(
     sent: list[str], wanted: list[str], fitting: list[str], room: int
 ) -> None:
     found = place_names(sent, wanted, fitting, room)

@@ -10,12 +10,12 @@ for source in ("bfcl", "tau-bench", "openapi-tools"):
 
 
 async def test_of_the_tools_that_questions_need_95_in_100_are_among_the_first_20() -> None:
-    told = await quick_bench("bench.tools")
+    shown = await quick_bench("bench.tools")
 
-    size = re.match(r"(\d+) tools, (\d+) questions, (\d+) of them held out\n", told)
+    size = re.match(r"(\d+) tools, (\d+) questions, (\d+) of them held out\n", shown)
     assert size is not None
     assert int(size[1]) >= 1_000
     assert int(size[3]) >= 500
-    reached = re.search(r"^recall at 20, held out: (0\.\d+|1\.0+);", told, re.MULTILINE)
+    reached = re.search(r"^recall at 20, held out: (0\.\d+|1\.0+);", shown, re.MULTILINE)
     assert reached is not None
     assert float(reached[1]) >= 0.95

@@ -108,12 +108,12 @@ def test_tools_are_chosen_by_their_name_at_the_server_and_by_what_a_model_calls_
     assert [each.what for each in import_tools(tools, FILES, [word])] == meant
 
 
-def test_a_word_that_means_no_tool_is_told_with_the_nearest_one() -> None:
+def test_a_word_that_means_no_tool_is_reported_with_the_nearest_one() -> None:
     with pytest.raises(NoSource, match="means no tool; did you mean 'read_file'"):
         import_tools([Tool(name="read_file", input_schema=SCHEMA)], FILES, ["read_fil"])
 
 
-def test_a_list_tells_what_a_model_will_call_each_tool_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_list_shows_what_a_model_will_call_each_tool_and_writes_nothing(tmp_path: Path) -> None:
     listed = beckon("import", "mcp", "--name", "numbers", "--list", "--strict", "--", *SERVER, cwd=tmp_path)
 
     first, *_, counts = listed.stdout.splitlines()
@@ -123,7 +123,7 @@ def test_a_list_tells_what_a_model_will_call_each_tool_and_writes_nothing(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_owner_of_the_adapter_sets_is_told_for_a_server_behind_a_url() -> None:
+def test_what_the_owner_of_the_adapter_sets_is_reported_for_a_server_behind_a_url() -> None:
     server = Server("files", Place("http://files.default.svc:8080/mcp?key=1"), "mine")
     results = tuple(import_tools([Tool(name="a", input_schema=SCHEMA)], server))
     source = Source("the MCP server files", "--name")

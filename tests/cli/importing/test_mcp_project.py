@@ -85,7 +85,7 @@ def test_the_image_starts_what_the_service_starts(project: Path) -> None:
     assert container["args"][-2:] == ["/srv/server/env/bin/python", "/srv/server/wild_mcp_tools.py"]
 
 
-def test_no_secret_and_no_command_stands_where_it_should_not(project: Path) -> None:
+def test_no_secret_and_no_command_is_where_it_should_not(project: Path) -> None:
     texts = {path.name: path.read_text() for path in project.rglob("*") if path.is_file()}
     environment = {each["name"]: each for each in container_of(project)["env"]}
 
@@ -255,13 +255,13 @@ def test_with_a_base_that_has_the_command_nothing_is_installed() -> None:
     assert (made.runtime, made.files) == (Runtime.GIVEN, {})
 
 
-def test_a_file_of_this_machine_is_told() -> None:
+def test_a_file_of_this_machine_is_reported() -> None:
     assert recipe_of(["server", "/etc"], "x").unknown == (
         "/etc is of this machine: mount it in the Service, or write another",
     )
 
 
-def test_a_secret_is_told_before_anything_else() -> None:
+def test_a_secret_is_reported_before_anything_else() -> None:
     with pytest.raises(CommandError):
         recipe_of(["docker", "run", "--password", "hush"])
 

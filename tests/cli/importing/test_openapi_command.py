@@ -186,7 +186,7 @@ def test_single_writes_one_file(pets: Path) -> None:
     assert len(list(yaml.safe_load_all((pets / "out" / "pets.yaml").read_text()))) == 10
 
 
-def test_json_tells_programs_the_same(pets: Path) -> None:
+def test_json_shows_programs_the_same(pets: Path) -> None:
     document = json.loads("\n".join(run(pets, "--output", "out", "--json")))
     listed = json.loads("\n".join(run(pets, "--list", "--json")))
 
@@ -196,7 +196,7 @@ def test_json_tells_programs_the_same(pets: Path) -> None:
     assert listed["credentials"] == {"pets": ["a bearer token in Authorization"]}
 
 
-def test_skipped_operations_are_no_failure_unless_that_is_asked_for(pets: Path) -> None:
+def test_skipped_operations_are_no_failure_unless_that_is_requested(pets: Path) -> None:
     assert beckon("import", "openapi", "api.yaml", "--list", "--strict", cwd=pets).returncode == 1
     nothing = beckon("import", "openapi", "api.yaml", "--list", "--select", "TRACE", cwd=pets)
 
@@ -217,7 +217,7 @@ def test_skipped_operations_are_no_failure_unless_that_is_asked_for(pets: Path) 
         (["http://127.0.0.1:9/api.yaml"], "cannot read http://127.0.0.1:9/api.yaml"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(
+def test_wrong_use_is_reported_in_one_line(
     pets: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(pets)

@@ -48,15 +48,15 @@ def test_a_scheme_that_the_adapter_has_not_skips_its_operation(
     assert "which no rule has" in skipped.reason
 
 
-def test_what_is_open_to_everybody_is_called_without_unless_a_credential_is_asked_for(tmp_path: Path) -> None:
+def test_what_is_open_to_everybody_is_called_without_unless_a_credential_is_requested(tmp_path: Path) -> None:
     (without,) = imported(tmp_path, [{}, {"s": []}], {"s": KEY}).tools
-    (asked,) = imported(tmp_path, [{}, {"s": []}], {"s": KEY}, credential="mine").tools
+    (request,) = imported(tmp_path, [{}, {"s": []}], {"s": KEY}, credential="mine").tools
 
     assert "credential" not in without.rule
-    assert asked.rule["credential"] == "mine"
+    assert request.rule["credential"] == "mine"
 
 
-def test_a_credential_that_the_description_does_not_tell_of_can_be_named(tmp_path: Path) -> None:
+def test_a_credential_that_the_description_does_not_show_of_can_be_named(tmp_path: Path) -> None:
     (tool,) = imported(tmp_path, [], {}, credential="mine").tools
 
     assert tool.rule["credential"] == "mine"

@@ -79,7 +79,7 @@ def names(*operations: str, prefix: str = "", ids: tuple[str, ...] = ()) -> list
     )
 
 
-def test_the_same_name_is_told_apart_by_method_parameters_version_or_path() -> None:
+def test_the_same_name_is_distinguished_by_method_parameters_version_or_path() -> None:
     assert names("PUT /a/{id}", "PATCH /a/{id}") == ["replace_a", "update_a"]
     assert names("GET /w?city={city}", "GET /w?lat={lat}&lon={lon}") == ["get_w_by_city", "get_w_by_lat_lon"]
     assert names("GET /a", "GET /b", ids=("readV1Pod", "readV2Pod")) == ["read_v1_pod", "read_v2_pod"]

@@ -14,7 +14,7 @@ def servers_called(tmp_path: Path, *servers: dict[str, Any], **choice: Any) -> l
     return [tool.rule["url"] for tool in found.tools] + [skipped.reason for skipped in found.skipped]
 
 
-def test_a_server_without_a_host_has_to_be_told(tmp_path: Path) -> None:
+def test_a_server_without_a_host_is_reported(tmp_path: Path) -> None:
     path = {"url": "/v1"}
 
     assert servers_called(tmp_path, path) == [
@@ -48,7 +48,7 @@ def test_variables_of_a_server_that_the_user_names_are_filled_too(tmp_path: Path
     ]
 
 
-def test_the_encrypted_one_of_two_servers_is_called_unless_one_is_asked_for(tmp_path: Path) -> None:
+def test_the_encrypted_one_of_two_servers_is_called_unless_one_is_requested(tmp_path: Path) -> None:
     servers = ({"url": "http://a.example"}, {"url": "https://a.example"})
 
     assert servers_called(tmp_path, *servers) == ["https://a.example/a"]

@@ -1,4 +1,4 @@
-"""Descriptions that nobody can trust: broken ones, hostile ones, and large ones."""
+"""Descriptions that no one can trust: broken ones, hostile ones, and large ones."""
 
 import copy
 import json
@@ -91,7 +91,7 @@ def places(node: Any) -> list[tuple[Any, Any]]:
 @pytest.mark.parametrize("whole", [SHOP, yaml.safe_load(SWAGGER)], ids=["openapi", "swagger"])
 @given(seed=st.integers(0, 2**32), junk=st.lists(st.sampled_from(JUNK), min_size=1, max_size=3))
 @settings(max_examples=60)
-def test_whatever_is_broken_is_told_and_what_is_written_is_sound(
+def test_whatever_is_broken_is_reported_and_what_is_written_is_sound(
     tmp_path_factory: pytest.TempPathFactory, whole: dict[str, Any], seed: int, junk: list[Any]
 ) -> None:
     broken = json.loads(json.dumps(whole))
@@ -174,7 +174,7 @@ def test_references_out_of_reach_skip_their_operation(tmp_path: Path, reference:
     assert said in skipped.reason
 
 
-def test_a_reference_that_leads_round_in_circles_is_told(tmp_path: Path) -> None:
+def test_a_reference_that_leads_round_in_circles_is_reported(tmp_path: Path) -> None:
     loop = {"schemas": {"A": {"$ref": "#/components/schemas/B"}, "B": {"$ref": "#/components/schemas/A"}}}
     description = {**with_reference("#/components/schemas/A"), "components": loop}
 

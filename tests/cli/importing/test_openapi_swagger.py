@@ -94,7 +94,7 @@ def test_swagger_2_becomes_tools_with_clean_names(petstore: dict[str, Imported])
     ]  # fmt: skip
 
 
-def test_swagger_2_is_called_at_its_host_by_https_and_asked_for_json(petstore: dict[str, Imported]) -> None:
+def test_swagger_2_is_called_at_its_host_by_https_for_json(petstore: dict[str, Imported]) -> None:
     found = request(petstore["get_pet"], petId=7)
 
     assert (found.method, found.url) == ("GET", "https://petstore.example/v2/pet/7")

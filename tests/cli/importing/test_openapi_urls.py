@@ -48,24 +48,24 @@ def site(pages: Pages) -> Iterator[str]:
         thread.join()
 
 
-def imported(url: str, told: list[str]) -> list[str]:
+def imported(url: str, shown: list[str]) -> list[str]:
     """Return the URLs that the tools of a description call."""
-    found = find_operations(url, (), OpenApiOptions(), ServerChoice(), Reading(None, told.append))
+    found = find_operations(url, (), OpenApiOptions(), ServerChoice(), Reading(None, shown.append))
     assert found.skipped == []
     return [tool.rule["url"] for tool in found.tools]
 
 
-def test_servers_are_relative_to_the_description_and_redirects_are_told() -> None:
+def test_servers_are_relative_to_the_description_and_redirects_are_reported() -> None:
     description = openapi({"/a": {"get": {"summary": "Do."}}}, servers=[{"url": "../api"}])
-    told: list[str] = []
+    shown: list[str] = []
     pages: Pages = {"/docs/new/openapi.json": (200, "", json.dumps(description))}
     with site(pages) as host:
         pages["/"] = (301, f"{host}/docs/new/openapi.json", "")
 
-        urls = imported(f"{host}/", told)
+        urls = imported(f"{host}/", shown)
 
     assert urls == [f"{host}/docs/api/a"]
-    assert told == [f"{host}/ redirects to {host}/docs/new/openapi.json"]
+    assert shown == [f"{host}/ redirects to {host}/docs/new/openapi.json"]
 
 
 def test_references_on_the_same_host_are_followed_and_others_are_not() -> None:

@@ -120,7 +120,7 @@ class RunningService:
         """Ask an agent a question."""
         return await self.http.post("/v1/chat/completions", json={"model": model, "messages": [user("go")]})
 
-    async def serves(self, name: str, within: float = 10, **told: Any) -> None:
+    async def serves(self, name: str, within: float = 10, **shown: Any) -> None:
         """Wait until an agent answers, and its model server was asked with all this."""
         seen: list[str] = []
 
@@ -130,12 +130,12 @@ class RunningService:
             if response.status_code != 200:
                 return False
             answer = json.loads(response.json()["choices"][0]["message"]["content"])
-            return all(answer[key] == value for key, value in told.items())
+            return all(answer[key] == value for key, value in shown.items())
 
         try:
             await eventually(as_wanted, within)
         except TimeoutError:
-            raise AssertionError(f"wanted {told}, last seen: {seen}") from None
+            raise AssertionError(f"wanted {shown}, last seen: {seen}") from None
 
     async def refuses(self, name: str, status: int, said: str, within: float = 10) -> None:
         """Wait until an agent cannot be asked, with these words."""

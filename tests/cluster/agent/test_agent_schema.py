@@ -170,7 +170,7 @@ def test_users_do_not_write_the_status_with_the_spec(home: Kube) -> None:
 
 
 def test_kubectl_explains_every_field(home: Kube) -> None:
-    told = home.run("explain", "agent.spec", "--recursive", "--api-version=beckon.dev/v1alpha1")
+    shown = home.run("explain", "agent.spec", "--recursive", "--api-version=beckon.dev/v1alpha1")
 
     for field in ("systemPrompt", "apiKeySecret", "matchExpressions", "callTimeoutSeconds"):
-        assert field in told
+        assert field in shown

@@ -94,10 +94,10 @@ async def test_the_status_says_what_became_of_an_agent(
             "curious": "SecretForbidden",
         }
 
-        def told() -> dict[str, str]:
+        def shown() -> dict[str, str]:
             return {name: condition(home.find("agent", name), "Ready")[1] for name in reasons}
 
-        await asyncio.to_thread(until, lambda: told() == reasons, within=20, what=f"{reasons}")
+        await asyncio.to_thread(until, lambda: shown() == reasons, within=20, what=f"{reasons}")
         put_tool(home, "b.tool")
         await asyncio.to_thread(until, lambda: home.get("agent", "helper")["status"]["tools"] == 2)
         table = home.run("get", "agents")
@@ -159,13 +159,13 @@ async def test_a_key_that_is_rotated_reaches_the_service_without_a_restart(
         await service.serves("helper")
         keyed.keys = {"second-secret-key"}
         put_secret(home, "keys-of-helper", token="second-secret-key")
-        # A refused key is read again at once: nobody has to wait for the half minute.
+        # A refused key is read again at once: no one has to wait for the half minute.
         await service.serves("helper", within=10)
         log = service.log.read_text("utf-8")
-    told = log + home.run("get", "agents", "-o", "yaml")
+    shown = log + home.run("get", "agents", "-o", "yaml")
 
-    assert "secret-key" not in told
-    assert {asked.headers["authorization"] for asked in model.asked} <= {""}
+    assert "secret-key" not in shown
+    assert {request.headers["authorization"] for request in model.requests} <= {""}
 
 
 async def test_an_api_server_that_is_out_of_reach_takes_nothing_away(
@@ -211,10 +211,10 @@ async def test_rights_that_are_missing_are_named_in_the_log_and_hold_up_no_other
     async with agent_service(config, (home.namespace, team.namespace), model.url) as service:
         await service.serves("beckon", tools=[])
 
-        async def told() -> bool:
+        async def shown() -> bool:
             return f"tools in namespace {team.namespace}" in service.log.read_text("utf-8")
 
-        await eventually(told, 10)
+        await eventually(shown, 10)
         rights(home, team.namespace)
         await service.serves(f"{team.namespace}/helper", within=20, system="I am there.")
         log = service.log.read_text("utf-8")
@@ -247,7 +247,9 @@ async def seconds_until_known(http: httpx.AsyncClient, name: str) -> float:
     return asyncio.get_running_loop().time() - begun
 
 
-async def test_a_version_that_the_server_no_longer_knows_is_told_as_gone(home: Kube, tmp_path: Path) -> None:
+async def test_a_version_that_the_server_no_longer_knows_is_reported_as_gone(
+    home: Kube, tmp_path: Path
+) -> None:
     """The reflector then lists anew; here it is the real server's way to say so that counts."""
     rights(home, home.namespace)
     put_tool(home, "a.tool")

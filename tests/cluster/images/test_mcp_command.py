@@ -56,27 +56,27 @@ def running(image: Image, **environment: str) -> Iterator[str]:
         stop(process)
 
 
-def asked(url: str, kind: str, arguments: object, id: str) -> object:  # noqa: A002 - the attribute's name
+def call_tool(url: str, kind: str, arguments: object, id: str) -> object:  # noqa: A002 - the attribute's name
     headers, body = to_binary(call(kind, arguments, id=id))
     answer = httpx.post(url, headers=[*headers, ("kn-namespace", "shop")], content=body, timeout=30)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-def test_a_server_of_python_runs_in_its_image_with_no_right_and_ends_when_it_is_told_to(
+def test_a_server_of_python_runs_in_its_image_with_no_right_and_ends_when_it_has_to(
     python_server: Image,
 ) -> None:
     with running(python_server, SECRET=SECRET) as url:
-        first = asked(url, "wild.process", {}, "1")
-        second = asked(url, "wild.process", {}, "2")
-        told = asked(url, "wild.secret", {}, "3")
+        first = call_tool(url, "wild.process", {}, "1")
+        second = call_tool(url, "wild.process", {}, "2")
+        shown = call_tool(url, "wild.secret", {}, "3")
 
     assert first == second
-    assert told == "it is [hidden]"
+    assert shown == "it is [hidden]"
 
 
 def test_a_server_of_npm_runs_in_its_image_with_no_right_and_nothing_of_npm(node_server: Image) -> None:
     with running(node_server) as url:
-        assert asked(url, "everything.echo", {"message": "hello"}, "1") == "Echo: hello"
+        assert call_tool(url, "everything.echo", {"message": "hello"}, "1") == "Echo: hello"
 
     assert not (node_server.root / "usr/local/bin/npm").exists()

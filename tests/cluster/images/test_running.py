@@ -54,7 +54,7 @@ def test_the_containers_of_these_tests_may_indeed_nothing(images: Images) -> Non
     ]
 
 
-def test_the_agent_answers_and_stops_when_it_is_told_to(images: Images) -> None:
+def test_the_agent_answers_and_stops_when_it_has_to(images: Images) -> None:
     port = free_port()
     environment = {
         "BECKON_PORT": str(port),
@@ -76,7 +76,7 @@ def test_the_demo_model_is_in_the_agents_image(images: Images) -> None:
         stop(model)
 
 
-def test_the_shim_answers_and_stops_when_it_is_told_to(images: Images) -> None:
+def test_the_shim_answers_and_stops_when_it_has_to(images: Images) -> None:
     port = free_port()
     environment = {
         "BECKON_PORT": str(port),
@@ -89,7 +89,7 @@ def test_the_shim_answers_and_stops_when_it_is_told_to(images: Images) -> None:
         stop(shim)
 
 
-def test_the_broker_answers_and_stops_when_it_is_told_to(images: Images) -> None:
+def test_the_broker_answers_and_stops_when_it_has_to(images: Images) -> None:
     port = free_port()
     environment = {
         "BECKON_PORT": str(port),
@@ -102,7 +102,7 @@ def test_the_broker_answers_and_stops_when_it_is_told_to(images: Images) -> None
         stop(broker)
 
 
-def test_a_tool_answers_and_stops_when_it_is_told_to(images: Images) -> None:
+def test_a_tool_answers_and_stops_when_it_has_to(images: Images) -> None:
     port = free_port()
     command = ["python", "-m", "beckon_tools", "serve", "calculator", f"--port={port}"]
 
@@ -126,7 +126,7 @@ def test_the_tools_image_can_speak(images: Images) -> None:
         ("tools", "BECKON_TOOLS_PORT"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_line(images: Images, image: str, setting: str) -> None:
+def test_a_wrong_setting_is_reported_in_one_line(images: Images, image: str, setting: str) -> None:
     command = [*images[image].config["Entrypoint"], *(["serve", "calculator"] if image == "tools" else [])]
 
     with images[image].started(command, {setting: "many"}) as program:

@@ -65,10 +65,10 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer."""
         path, _, query = self.path.partition("?")
-        asked = ASKED.fullmatch(urllib.parse.unquote(path))
+        sent = ASKED.fullmatch(urllib.parse.unquote(path))
         selector = urllib.parse.parse_qs(query).get("labelSelector", [""])[0]
-        if asked:
-            document = metrics(asked[1], asked[2], selector)
+        if sent:
+            document = metrics(sent[1], sent[2], selector)
         else:
             document = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": GROUP, "resources": []}
         body = json.dumps(document).encode()

@@ -111,7 +111,7 @@ def test_without_any_model_every_agent_names_its_own(chart: Chart) -> None:
     assert "beckon-demo-model" not in deployments(found)
 
 
-def test_a_model_is_asked_with_the_key_of_the_secret_that_is_named(chart: Chart) -> None:
+def test_a_model_is_called_with_the_key_of_the_secret_that_is_named(chart: Chart) -> None:
     model = {"baseURL": "https://models.example/v1", "name": "m", "dialect": "hermes"}
 
     found = environment(
@@ -122,7 +122,7 @@ def test_a_model_is_asked_with_the_key_of_the_secret_that_is_named(chart: Chart)
     assert found["OPENAI_API_KEY"] == {"secretKeyRef": {"name": "k", "key": "token"}}
 
 
-def test_a_key_that_nobody_named_may_be_missing(chart: Chart) -> None:
+def test_a_key_that_no_one_named_may_be_missing(chart: Chart) -> None:
     found = environment(chart.render(), "beckon-agent")
 
     assert found["OPENAI_API_KEY"]["secretKeyRef"]["optional"] is True
@@ -192,7 +192,7 @@ def test_an_operator_of_some_namespaces_has_no_rights_in_others(chart: Chart) ->
     assert environment(found, "beckon-operator")["BECKON_OPERATOR_WATCH_NAMESPACES"] == "team-a,team-b"
 
 
-def test_a_broker_is_made_only_where_asked_and_the_operator_writes_its_triggers(chart: Chart) -> None:
+def test_a_broker_is_made_only_where_requested_and_the_operator_writes_its_triggers(chart: Chart) -> None:
     found = chart.render(CASES["several-namespaces"])
     others = chart.render({"operator": {"replyTriggers": False}})
     policy = "ValidatingAdmissionPolicy", "", "beckon-operator-triggers"
@@ -254,7 +254,7 @@ def test_keys_of_ones_own_are_none_of_the_operators_business(chart: Chart) -> No
     assert [rule for rule in rules if "secrets" in rule["resources"]] == []
 
 
-def test_the_agent_lets_nobody_in_without_a_key_unless_it_is_told_to(chart: Chart) -> None:
+def test_the_agent_lets_no_one_in_without_a_key_unless_a_setting_says_so(chart: Chart) -> None:
     closed, opened = chart.render(), chart.render(CASES["open-to-everybody"])
 
     assert environment(closed, "beckon-agent")["BECKON_KEYS_FILE"] == "/etc/beckon/access/keys.jsonl"

@@ -176,12 +176,12 @@ def test_who_may_edit_a_namespace_may_write_agents_and_only_view_tools(release: 
         "--serviceaccount=default:beckon-person",
     )
     try:
-        asked = ("create agents.beckon.dev", "list tools.beckon.dev", "patch tools.beckon.dev")
+        request = ("create agents.beckon.dev", "list tools.beckon.dev", "patch tools.beckon.dev")
         said = [
             kube.attempt(
                 "auth", "can-i", *each.split(), "--as=system:serviceaccount:default:beckon-person"
             ).stdout
-            for each in asked
+            for each in request
         ]
     finally:
         kube.run("delete", "serviceaccount,rolebinding", "beckon-person")
@@ -189,7 +189,7 @@ def test_who_may_edit_a_namespace_may_write_agents_and_only_view_tools(release: 
     assert [each.strip() for each in said] == ["yes", "yes", "no"]
 
 
-def test_a_broken_upgrade_is_told_and_rolled_back(release: Helm, tmp_path: Path) -> None:
+def test_a_broken_upgrade_is_reported_and_rolled_back(release: Helm, tmp_path: Path) -> None:
     pods = set(restarts(release.kube))
 
     with pytest.raises(AssertionError, match="nonsense"):

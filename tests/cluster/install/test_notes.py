@@ -12,7 +12,7 @@ from tests.cluster.install.charts import CHART, Chart
 
 
 def notes(chart: Chart, folder: Path, given: Mapping[str, object]) -> str:
-    """Return what Helm would print after an install: it renders it for nobody else."""
+    """Return what Helm would print after an install: it renders it for no one else."""
     shutil.copytree(CHART, folder / "beckon")
     (folder / "beckon" / "templates" / "NOTES.txt").rename(folder / "beckon" / "NOTES.txt")
     probe = (
@@ -35,7 +35,7 @@ def test_the_notes_name_the_next_command_and_what_is_weak(chart: Chart, tmp_path
     assert "replicas is 1" not in text
 
 
-def test_the_notes_tell_only_of_weaknesses_that_are_there(chart: Chart, tmp_path: Path) -> None:
+def test_the_notes_show_only_of_weaknesses_that_are_there(chart: Chart, tmp_path: Path) -> None:
     strong = {
         "model": {"baseURL": "https://models.example/v1"},
         "brokers": [KAFKA],
@@ -68,5 +68,5 @@ def test_the_notes_tell_only_of_weaknesses_that_are_there(chart: Chart, tmp_path
     ],
     ids=str,
 )
-def test_a_weakness_is_told(chart: Chart, tmp_path: Path, given: dict[str, Any], said: str) -> None:
+def test_a_weakness_is_reported(chart: Chart, tmp_path: Path, given: dict[str, Any], said: str) -> None:
     assert said in notes(chart, tmp_path, given)

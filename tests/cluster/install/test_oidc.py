@@ -58,19 +58,19 @@ def test_tokens_of_an_issuer_open_what_their_groups_may_use(helm: Helm, tmp_path
 
 def agents(forward: Forward, token: str) -> set[str]:
     """Return the agents that somebody with a token may use."""
-    answer = asked(forward, token)
+    answer = send_request(forward, token)
     assert answer.status_code == 200, answer.text
     return {entry["id"] for entry in answer.json()["data"]}
 
 
 def refusal(forward: Forward, token: str) -> str:
     """Return why somebody is not let in."""
-    answer = asked(forward, token)
+    answer = send_request(forward, token)
     assert answer.status_code == 401, answer.text
     return str(answer.json()["error"]["message"])
 
 
-def asked(forward: Forward, token: str) -> httpx.Response:
+def send_request(forward: Forward, token: str) -> httpx.Response:
     headers = {"authorization": f"Bearer {token}"} if token else {}
     return httpx.get(f"{forward.url}/v1/models", headers=headers, timeout=30)
 

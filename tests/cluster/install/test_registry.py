@@ -81,12 +81,12 @@ def test_the_chart_of_the_registry_refuses_unknown_values(
 def test_the_registry_gives_nothing_without_the_password(
     chart: Chart, registry: Registry, package: Path, tmp_path: Path
 ) -> None:
-    nobody = tmp_path / "login.json"
-    nobody.write_text(json.dumps({"auths": {}}))
+    no_one = tmp_path / "login.json"
+    no_one.write_text(json.dumps({"auths": {}}))
 
     assert package.exists()
     with pytest.raises(Refused, match=r"401|unauthorized|basic credential"):
-        chart.run("pull", *address(registry), "--plain-http", "--registry-config", str(nobody))
+        chart.run("pull", *address(registry), "--plain-http", "--registry-config", str(no_one))
 
 
 @pytest.fixture(scope="module")

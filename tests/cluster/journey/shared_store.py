@@ -105,7 +105,7 @@ def agents(kube: Kube) -> list[str]:
 
 
 def over(platform: Platform, response: str) -> dict[str, Any] | None:
-    """Return a response once it is over; while pods are exchanged nobody may answer."""
+    """Return a response once it is over; while pods are exchanged no one may answer."""
     try:
         answer = httpx.get(f"{platform.url}/v1/responses/{response}", headers=platform.headers, timeout=10)
     except (httpx.HTTPError, AssertionError):

@@ -62,7 +62,7 @@ def test_a_model_asks_it(adapted: Platform) -> None:
     assert "find_books" in adapted.ask("Find books about physics")
 
 
-def test_what_the_model_can_mend_is_told_in_the_words_of_the_api(adapted: Platform) -> None:
+def test_what_the_model_can_mend_is_reported_in_the_words_of_the_api(adapted: Platform) -> None:
     until(lambda: offered(adapted) >= {"reserve_book"}, what="the tool in the catalogue")
 
     refused = adapted.call("reserve_book", {"id": 999_999, "reader": "ada"})

@@ -81,11 +81,11 @@ def test_the_server_gets_its_secret_and_the_model_does_not(deployed: Deployed) -
     assert deployed.call("secret") == "it is [hidden]"
 
 
-def test_who_waits_hears_what_the_server_says_of_its_progress(deployed: Deployed) -> None:
-    told = deployed.platform.stream(f"{deployed.name}_walk", {"steps": 2})
+def test_who_waits_gets_what_the_server_says_of_its_progress(deployed: Deployed) -> None:
+    shown = deployed.platform.stream(f"{deployed.name}_walk", {"steps": 2})
 
-    assert [one.get("message") for one in told] == ["step 1", "step 2", None]
-    assert told[-1]["result"] == "there"
+    assert [one.get("message") for one in shown] == ["step 1", "step 2", None]
+    assert shown[-1]["result"] == "there"
 
 
 def test_a_server_that_ended_in_a_call_is_started_again_and_the_call_is_not_repeated(

@@ -1,4 +1,4 @@
-"""What a tool in a pod reports reaches whoever waits: through the Broker, its second Trigger, two shims."""
+"""What a tool in a pod reports reaches its caller: through the Broker, its second Trigger, two shims."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def sweeping(platform: Platform) -> Iterator[Platform]:
         yield platform
 
 
-def test_a_client_of_mcp_hears_each_report(sweeping: Platform) -> None:
+def test_a_client_of_mcp_gets_each_report(sweeping: Platform) -> None:
     call = {"name": NAME, "arguments": {"rooms": 3}, "_meta": {"progressToken": "rooms"}}
     headers = {
         **sweeping.headers,
@@ -47,13 +47,13 @@ def test_a_client_of_mcp_hears_each_report(sweeping: Platform) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     answer = httpx.post(f"{sweeping.url}/mcp", json=body, headers=headers, timeout=60)
 
-    told = messages(answer)
-    reports = [one["params"] for one in told if one.get("method") == "notifications/progress"]
+    shown = messages(answer)
+    reports = [one["params"] for one in shown if one.get("method") == "notifications/progress"]
     assert [one for one in reports if str(one["message"]).startswith("room")] == [
         {"progressToken": "rooms", "progress": room, "total": 3, "message": f"room {room}"}
         for room in (1, 2, 3)
     ]
-    assert "3 rooms" in str(told[-1]["result"])
+    assert "3 rooms" in str(shown[-1]["result"])
 
 
 def test_whichever_replica_gets_a_report_passes_it_on(sweeping: Platform) -> None:

@@ -11,9 +11,9 @@ from tests.cluster.machine.places import Places
 
 def main() -> int:
     """Do what the command line asks; 2 and one line on standard error when it cannot be done."""
-    asked = parser().parse_args()
+    request = parser().parse_args()
     try:
-        return run(asked, places.places())
+        return run(request, places.places())
     except ClusterError as problem:
         print(f"cluster: {problem}", file=sys.stderr)
         return 2
@@ -40,24 +40,24 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def run(asked: argparse.Namespace, where: Places) -> int:
+def run(request: argparse.Namespace, where: Places) -> int:
     """Carry out one verb and return the exit code."""
-    if asked.verb == "status":
+    if request.verb == "status":
         return status(where)
-    if asked.verb == "env":
+    if request.verb == "env":
         print(up.environment(where))
         return 0
-    if asked.verb == "up":
+    if request.verb == "up":
         up.up(where)
-    elif asked.verb == "down":
+    elif request.verb == "down":
         cleanup.down(where)
-    elif asked.verb == "load":
+    elif request.verb == "load":
         packages.require_root()
-        for archive in asked.archives:
+        for archive in request.archives:
             print(images.load(where, archive))
     else:
-        daemons.restart(where, asked.daemon)
-        daemons.wait_until_up(where, asked.daemon, lambda: kubernetes.answers(where), 90)
+        daemons.restart(where, request.daemon)
+        daemons.wait_until_up(where, request.daemon, lambda: kubernetes.answers(where), 90)
     return 0
 
 

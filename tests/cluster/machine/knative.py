@@ -17,7 +17,7 @@ Resource = dict[str, Any]
 
 INGRESS_CLASS = "kingress.beckon.dev"
 
-# Module archives hold no symbolic links: what Serving links to is taken from the modules it stands in.
+# Module archives hold no symbolic links: what Serving links to is taken from the modules it is in.
 # A package of the module, and the files in the module.
 RELEASES: dict[str, tuple[tuple[str, str], ...]] = {
     "eventing": (
@@ -33,7 +33,7 @@ RELEASES: dict[str, tuple[tuple[str, str], ...]] = {
         ("knative.dev/caching/config", "config/*.yaml"),
     ),
 }
-# The autoscalers of the control plane need a metrics server; the cache needs a controller that nobody ships.
+# The autoscalers of the control plane need a metrics server; the cache needs a controller that no one ships.
 LEFT_OUT = re.compile(r"(^|-)hpa\.yaml$|^999-cache\.yaml$")
 
 # With Deployments before their roles some programs crash once or twice before they find their way.

@@ -42,7 +42,7 @@ def packages(product: str) -> list[str]:
 
 
 def image_name(product: str, package: str) -> str:
-    """`dev.local/knative-eventing/broker/filter:1.22.2`, such as it stands in the rewritten release."""
+    """`dev.local/knative-eventing/broker/filter:1.22.2`, such as it is in the rewritten release."""
     inner = package.partition("/cmd/")[2]
     return f"dev.local/knative-{product}/{inner}:{programs.release(product)}"
 

@@ -46,7 +46,7 @@ def start(places: Places) -> None:
     """Start a cluster unless it runs."""
     if running(places):
         say("cluster: it is running already")
-        tell(places)
+        report(places)
         return
     packages.install()
     programs.build_all(places, programs.for_cluster())
@@ -60,7 +60,7 @@ def start(places: Places) -> None:
     places.ready.write_text(
         json.dumps({PROPER_NAMES[product]: programs.release(product) for product in PROPER_NAMES})
     )
-    tell(places)
+    report(places)
 
 
 def start_kubernetes(places: Places) -> None:
@@ -120,7 +120,7 @@ def refuse_another_cluster() -> None:
             )
 
 
-def tell(places: Places) -> None:
+def report(places: Places) -> None:
     """Print how to use the cluster."""
     versions = json.loads(places.ready.read_text())
     say("\ncluster: ready: " + ", ".join(f"{name} {version}" for name, version in versions.items()))

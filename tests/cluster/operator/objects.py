@@ -25,7 +25,7 @@ def event_type(name: str = "get.weather", spec: Document | None = None, **metada
 
 
 def trigger(name: str = "weather", wants: str | None = "get.weather", **spec: Any) -> Document:
-    """Return a Trigger of Broker default that leads to an address, which nobody resolves."""
+    """Return a Trigger of Broker default that leads to an address, which no one resolves."""
     base: Document = {"broker": "default", "subscriber": {"uri": "http://weather.example.svc"}}
     if wants:
         base["filter"] = {"attributes": {"type": wants}}

@@ -57,7 +57,7 @@ def test_kubectl_shows_a_ready_tool_in_one_line(whole: Kube) -> None:
     assert whole.run("get", "tools").splitlines()[0].split() == columns
 
 
-def test_kubectl_tells_what_happened_to_a_tool(whole: Kube) -> None:
+def test_kubectl_shows_what_happened_to_a_tool(whole: Kube) -> None:
     whole.run("delete", "trigger", "weather")
     becomes(whole, "Ready", "NoTrigger")
 
@@ -154,7 +154,7 @@ def test_a_tool_becomes_ready_again_when_what_was_missing_comes(whole: Kube) -> 
     becomes(whole, "Ready", "Ready")
 
 
-def test_event_types_of_one_name_are_told_and_both_work(whole: Kube) -> None:
+def test_event_types_of_one_name_are_reported_and_both_work(whole: Kube) -> None:
     apply(whole, event_type("get-weather"), trigger("second", "get-weather"))
 
     message = becomes(whole, "Declared", "NameCollision", "get-weather")
@@ -181,7 +181,7 @@ def test_the_reply_trigger_that_is_missing_is_in_the_message(namespace: Kube) ->
     becomes(namespace, "Ready", "Ready")
 
 
-def test_replies_that_go_elsewhere_or_nowhere_are_told(namespace: Kube) -> None:
+def test_replies_that_go_elsewhere_or_nowhere_are_reported(namespace: Kube) -> None:
     apply(
         namespace, broker(), trigger(), event_type(), replies(subscriber={"uri": "http://elsewhere.example/"})
     )
@@ -203,7 +203,7 @@ def test_replies_that_go_elsewhere_or_nowhere_are_told(namespace: Kube) -> None:
     ],
     ids=["shim", "none", "elsewhere", "overridden"],
 )
-def test_where_dead_letters_go_is_told_and_leaves_a_tool_ready(
+def test_where_dead_letters_go_is_reported_and_leaves_a_tool_ready(
     namespace: Kube, documents: list[Document], reason: str
 ) -> None:
     apply(namespace, event_type(), replies(), *documents)
@@ -212,7 +212,7 @@ def test_where_dead_letters_go_is_told_and_leaves_a_tool_ready(
     assert condition(namespace.get("tool", "get.weather"), "Ready")[0] == "True"
 
 
-def test_a_tool_tells_where_its_trigger_leads_and_how_it_delivers(namespace: Kube) -> None:
+def test_a_tool_shows_where_its_trigger_leads_and_how_it_delivers(namespace: Kube) -> None:
     plain = thing("v1", "Service", "weather", {"ports": [{"port": 80}], "selector": {"app": "none"}})
     reference = {"apiVersion": "v1", "kind": "Service", "name": "weather"}
     asking = trigger(subscriber={"ref": reference, "uri": "/calls"})
@@ -266,7 +266,7 @@ def test_parameters_outlive_knative_where_kubectl_kept_the_manifest(namespace: K
 
 
 @pytest.mark.parametrize("how", [("create",), ("apply", "--server-side")])
-def test_parameters_that_nobody_keeps_are_doubted_while_they_are_remembered(
+def test_parameters_that_no_one_keeps_are_doubted_while_they_are_remembered(
     namespace: Kube, how: tuple[str, ...]
 ) -> None:
     document = json.dumps(event_type(spec=SCHEMA_DATA, annotations={}))

@@ -49,7 +49,7 @@ def test_a_restart_finds_what_came_and_what_went(account: Account, namespace: Ku
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-def test_in_single_namespaces_it_is_the_watches_that_tell(account: Account, namespace: Kube) -> None:
+def test_in_single_namespaces_it_is_the_watches_that_show(account: Account, namespace: Kube) -> None:
     with operator(account, namespace.namespace) as running:
         until(running.leads, what="a leader")
         for name in ("first", "second", "third"):
@@ -85,7 +85,7 @@ def test_of_two_replicas_one_leads_and_the_other_follows_a_crash_within_seconds(
     assert time.monotonic() - died < 16
 
 
-def test_a_leader_that_is_told_to_stop_is_followed_at_once(
+def test_a_leader_that_has_to_stop_is_followed_at_once(
     pair: tuple[Running, Running], namespace: Kube
 ) -> None:
     leader, other = pair
@@ -157,7 +157,7 @@ def _serve(kube: Kube, version: str, *, served: bool) -> None:
     )
 
 
-async def test_comparing_finds_what_no_watch_told_of(account: Account, namespace: Kube) -> None:
+async def test_comparing_finds_what_no_watch_reported_of(account: Account, namespace: Kube) -> None:
     apply(namespace, event_type("there"), event_type("gone"))
     desired, metrics = DesiredState(), Metrics()
     judge = Judge(desired, JudgingRules(SHIM), metrics)

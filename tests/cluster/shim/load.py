@@ -39,11 +39,15 @@ class Load:
     def follow(self, lines: IO[str]) -> None:
         """Take in what the caller tells, until it ends."""
         for line in lines:
-            told: int | dict[str, Any] = json.loads(line)
-            if isinstance(told, int):
-                self.ended = told
+            shown: int | dict[str, Any] = json.loads(line)
+            if isinstance(shown, int):
+                self.ended = shown
             else:
-                self.outcomes, self.longest, self.samples = told["outcomes"], told["longest"], told["samples"]
+                self.outcomes, self.longest, self.samples = (
+                    shown["outcomes"],
+                    shown["longest"],
+                    shown["samples"],
+                )
 
 
 @contextmanager

@@ -165,7 +165,7 @@ def metric(kube: Kube, pod: str, line: str) -> float:
 
 
 def status(kube: Kube, broker: str) -> int:
-    """Return what the shim answers to a call that nobody takes."""
+    """Return what the shim answers to a call that no one takes."""
     return int(inside(kube, "deployment/caller", CALL.format(namespace=kube.namespace, broker=broker)))
 
 

@@ -86,9 +86,9 @@ class Hook:
     def until_ready(self) -> None:
         """Wait until both replicas are ready and the API server gets through to them."""
         self.kube.run("rollout", "status", "deployment/beckon-webhook", "--timeout=90s", timeout=100)
-        until(self.is_asked, what="an API server that gets through to the webhook")
+        until(self.is_requested, what="an API server that gets through to the webhook")
 
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether an EventType would get its copy; nothing is stored."""
         spec = {"type": "probe", "schemaData": "{}"}
         metadata = {"name": "probe"}

@@ -33,7 +33,7 @@ def become_an_agent(order: Mapping[str, Any]) -> NoReturn:
     try:
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _tell_the_port(os.dup(1))
+        _print_the_port(os.dup(1))
         _redirect(Path(order["log"]))
         os.environ.clear()
         os.environ.update(order["environment"])
@@ -44,14 +44,14 @@ def become_an_agent(order: Mapping[str, Any]) -> NoReturn:
         os._exit(status)
 
 
-def _tell_the_port(out: int) -> None:
-    def listen_and_tell(host: str, port: int) -> socket.socket:
+def _print_the_port(out: int) -> None:
+    def listen_and_print(host: str, port: int) -> socket.socket:
         listener = listen(host, port)
         os.write(out, f"{os.getpid()} {listener.getsockname()[1]}\n".encode())
         os.close(out)
         return listener
 
-    vars(agent)["listen"] = listen_and_tell
+    vars(agent)["listen"] = listen_and_print
 
 
 def _redirect(log: Path) -> None:

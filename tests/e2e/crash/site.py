@@ -74,7 +74,7 @@ async def running_site(folder: Path, postgres: Server) -> AsyncIterator[Site]:
     async with AsyncExitStack() as stack:
         stack.callback(GATES.open_all)
         tool = await stack.enter_async_context(served(counted(app(mark))))
-        asked = await stack.enter_async_context(served(model))
+        request = await stack.enter_async_context(served(model))
         without_sdk = await stack.enter_async_context(served(counted(plain)))
         parameters = json.dumps({name: {"type": "string"} for name in ("run", "place")})
         write_manifests(
@@ -87,7 +87,7 @@ async def running_site(folder: Path, postgres: Server) -> AsyncIterator[Site]:
         running = await stack.enter_async_context(
             nursery(
                 logs,
-                OPENAI_BASE_URL=f"{asked}/v1",
+                OPENAI_BASE_URL=f"{request}/v1",
                 OPENAI_API_KEY="any",
                 BECKON_MODEL="m",
                 BECKON_DIALECT="native",
@@ -98,7 +98,7 @@ async def running_site(folder: Path, postgres: Server) -> AsyncIterator[Site]:
         )
         databases = Databases(folder, postgres)
         await databases.prepare()
-        site = Site(platform, tool, f"{asked}/v1", databases, running)
+        site = Site(platform, tool, f"{request}/v1", databases, running)
 
         for kind in (SQLITE, POSTGRESQL):
             store = await databases.new(kind)

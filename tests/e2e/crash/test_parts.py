@@ -83,7 +83,7 @@ async def test_a_shim_that_is_killed_and_comes_back_takes_the_calls_again(site: 
         await comes_right(Walked(name, store, agent, time.monotonic()), agent)
 
 
-async def test_a_shim_that_stays_away_is_told_to_the_model(site: Site) -> None:
+async def test_a_shim_that_stays_away_is_shown_to_the_model(site: Site) -> None:
     name = "the shim stays away"
     agent = await site.agent(await site.databases.new(SQLITE), BECKON_CALL_TIMEOUT=str(CALL_SECONDS))
     try:
@@ -97,7 +97,7 @@ async def test_a_shim_that_stays_away_is_told_to_the_model(site: Site) -> None:
 
 
 @pytest.mark.parametrize("place", [CALLED, DONE])
-async def test_a_broker_that_is_killed_with_the_calls_in_it_is_told_as_no_answer(
+async def test_a_broker_that_is_killed_with_the_calls_in_it_is_reported_as_no_answer(
     site: Site, place: str
 ) -> None:
     name = f"the broker forgets, {place}"
@@ -109,7 +109,7 @@ async def test_a_broker_that_is_killed_with_the_calls_in_it_is_told_as_no_answer
     assert await come_true(name)
 
 
-async def test_a_broker_that_is_away_is_told_as_such_and_nothing_happens(site: Site) -> None:
+async def test_a_broker_that_is_away_is_reported_as_such_and_nothing_happens(site: Site) -> None:
     name = "the broker is away"
     agent = await site.agent(await site.databases.new(SQLITE), BECKON_CALL_TIMEOUT="2")
     await site.parts.broker.kill()

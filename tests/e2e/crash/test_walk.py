@@ -26,7 +26,7 @@ async def taken_over(site: Site, point: Point, kind: str) -> float:
 
 
 async def restarted(site: Site, point: Point, kind: str) -> float:
-    """Walk with nobody else, and start the agent again."""
+    """Walk with no one else, and start the agent again."""
     store = await site.databases.new(kind)
     walked = await killed_at(site, point, f"{point.name}, {kind}, restarted", store)
     return await comes_right(walked, await site.agent(store), again=point.again)
@@ -54,7 +54,7 @@ async def test_another_replica_takes_over_within_seconds(site: Site, kind: str) 
     assert seconds < WITHIN
 
 
-async def test_an_answer_that_comes_while_nobody_has_the_run_is_taken_from_the_shim(site: Site) -> None:
+async def test_an_answer_that_comes_while_no_one_has_the_run_is_taken_from_the_shim(site: Site) -> None:
     replica, store = site.replicas[POSTGRESQL]
     walked = await killed_at(
         site, CALLS_ARE_MADE, "the late replies", store, at_once=False, BECKON_LEASE_SECONDS="300"

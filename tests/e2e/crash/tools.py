@@ -76,31 +76,31 @@ async def model(scope: Scope, receive: Receive, send: Send) -> None:
     request = Request(scope, receive)
     messages = json.loads(await request.body())["messages"]
     run = next(message["content"] for message in messages if message["role"] == "user")
-    told = [message["content"] for message in messages if message["role"] == "tool"]
-    turn = 2 if told else 1
+    shown = [message["content"] for message in messages if message["role"] == "tool"]
+    turn = 2 if shown else 1
     QUESTIONS[run, turn] += 1
     await GATES.pass_by(f"{ASKED} {turn}", run)
     await send(
         {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
     )
-    begun, rest = _second(told) if told else _first(run)
+    begun, rest = _second(shown) if shown else _first(run)
     await _send(send, begun)
     await GATES.pass_by(f"{HALF} {turn}", run)
-    await _send(send, *rest, chunk(finish="stop" if told else "tool_calls"))
+    await _send(send, *rest, chunk(finish="stop" if shown else "tool_calls"))
     await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
 
 
 def _first(run: str) -> tuple[object, list[object]]:
     name = "crash_plain" if run.startswith(PLAIN) else "crash_mark"
-    asked = [
+    sent = [
         calls(fragment(number, f"call_{number}", name, json.dumps({"run": run, "place": place})))
         for number, place in enumerate(PLACES)
     ]
-    return chunk({"content": "Let me "}), [chunk({"content": "see."}), *asked]
+    return chunk({"content": "Let me "}), [chunk({"content": "see."}), *sent]
 
 
-def _second(told: list[str]) -> tuple[object, list[object]]:
-    return chunk({"content": "They are "}), [chunk({"content": f"{', '.join(told)}."})]
+def _second(shown: list[str]) -> tuple[object, list[object]]:
+    return chunk({"content": "They are "}), [chunk({"content": f"{', '.join(shown)}."})]
 
 
 async def _send(send: Send, *payloads: Any) -> None:

@@ -161,7 +161,7 @@ def _is_the_answer(document: dict[str, Any], name: str) -> None:
 
 
 async def _is_stored_whole(store: str, run_id: str) -> None:
-    """No step is open, nobody holds the run, and its log has no gap."""
+    """No step is open, no one holds the run, and its log has no gap."""
     statuses = await execute(store, f"SELECT status, holder FROM runs WHERE id = '{run_id}'")
     states = await execute(store, f"SELECT state, failed FROM calls WHERE run_id = '{run_id}'")
     numbers = await execute(store, f"SELECT number FROM events WHERE run_id = '{run_id}' ORDER BY number")

@@ -96,7 +96,9 @@ async def test_many_triggers_take_few_requests() -> None:
             await platform.wait_for("triggers", name, "True")
 
         assert pod.requests < 30
-        writes = [path for method, path in platform.api.asked if method == "PATCH" and "/triggers/" in path]
+        writes = [
+            path for method, path in platform.api.requests if method == "PATCH" and "/triggers/" in path
+        ]
         # One for each state: the Broker is not judged, has no ingress; the Trigger is not in force, is.
         assert max(Counter(writes).values()) <= 4
 

@@ -50,12 +50,12 @@ async def wait_for_tool(platform: ClassPlatform, name: str, status: str) -> None
 
 def writes(platform: ClassPlatform, plural: str) -> Counter[str]:
     """Return how often each object was written; the first write of a Tool has no name in its path."""
-    named = (path for method, path in platform.api.asked if method in ("PUT", "PATCH"))
+    named = (path for method, path in platform.api.requests if method in ("PUT", "PATCH"))
     return Counter(path.split("/")[7] for path in named if f"/{plural}/" in path)
 
 
 def creations(platform: ClassPlatform) -> int:
-    return sum(method == "POST" and path.endswith("/tools") for method, path in platform.api.asked)
+    return sum(method == "POST" and path.endswith("/tools") for method, path in platform.api.requests)
 
 
 async def test_tools_whose_triggers_come_at_once_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:

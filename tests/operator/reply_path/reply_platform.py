@@ -99,7 +99,7 @@ class ReplyPlatform:
 
     async def wait_for(self, is_so: Callable[[], bool]) -> None:
         """Wait until something is so."""
-        await until(is_so, lambda: f"{self.api.objects} after {self.api.asked[-10:]}")
+        await until(is_so, lambda: f"{self.api.objects} after {self.api.requests[-10:]}")
 
     async def wait_for_triggers(self, *names: str) -> None:
         """Wait until the namespace has these Triggers and no others."""
@@ -121,7 +121,7 @@ class ReplyPlatform:
     @property
     def writes(self) -> list[tuple[str, str]]:
         """The writes that were tried, by method and path."""
-        return [(method, path) for method, path in self.api.asked if method in ("POST", "PATCH", "DELETE")]
+        return [(method, path) for method, path in self.api.requests if method in ("POST", "PATCH", "DELETE")]
 
 
 @asynccontextmanager

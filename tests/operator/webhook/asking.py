@@ -40,7 +40,7 @@ def applied(schema_data: str | None, **annotations: str) -> str:
 def request(new: dict[str, Any] | None, old: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Return an AdmissionReview of an EventType that is created, or updated where `old` is given."""
     version = new["apiVersion"].rpartition("/")[2] if new else "v1beta2"
-    asked = {
+    sent = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
         "kind": {"group": "eventing.knative.dev", "version": version, "kind": "EventType"},
         "resource": {"group": "eventing.knative.dev", "version": version, "resource": "eventtypes"},
@@ -54,4 +54,4 @@ def request(new: dict[str, Any] | None, old: dict[str, Any] | None = None, **cha
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         **changes,
     }
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": sent}

@@ -111,7 +111,7 @@ async def test_a_review_is_answered_over_the_trust_that_the_webhook_established(
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind", "body", "status"),
+    ("sent", "kind", "body", "status"),
     [
         ("POST /mutate", "application/json", "{", 400),
         ("POST /mutate", "application/json", "[" * 1000, 400),
@@ -124,9 +124,9 @@ async def test_a_review_is_answered_over_the_trust_that_the_webhook_established(
     ],
 )
 async def test_strangers_get_a_problem_and_no_trace(
-    webhook: Running, asked: str, kind: str, body: str, status: int
+    webhook: Running, sent: str, kind: str, body: str, status: int
 ) -> None:
-    method, path = asked.split()
+    method, path = sent.split()
     url, headers, data = webhook.service.url + path, {"Content-Type": kind}, io.BytesIO(body.encode())
     async with webhook.client() as client, client.request(method, url, data=data, headers=headers) as answer:
         text = await answer.text()
@@ -145,7 +145,7 @@ async def test_a_review_that_is_packed_is_not_unpacked(webhook: Running) -> None
         assert answer.status == 400
 
 
-async def test_what_is_counted_can_be_asked(webhook: Running) -> None:
+async def test_what_is_counted_can_be_queried(webhook: Running) -> None:
     await webhook.post(REVIEW)
     await webhook.post("{")
 
@@ -169,7 +169,7 @@ async def test_without_a_configuration_it_is_not_ready_and_says_so() -> None:
         assert (await webhook.ask("/healthz")).status == 200
 
 
-def serial_asked(connection: HTTPSConnection) -> int:
+def serial_requested(connection: HTTPSConnection) -> int:
     """Ask for a review; return the serial number of the certificate behind the connection."""
     connection.request("POST", "/mutate", REVIEW, JSON)
     answer = connection.getresponse()
@@ -184,15 +184,15 @@ async def test_a_new_certificate_is_served_and_open_connections_stay(webhook: Ru
     renewed = take_step(RotationStep.RENEW, held, configured().rotation_policy(), datetime.now(UTC))
     serials = {pair: pair.serving.certificate.serial_number for pair in (held, renewed)}
     with webhook.connection() as before:
-        assert await asyncio.to_thread(serial_asked, before) == serials[held]
+        assert await asyncio.to_thread(serial_requested, before) == serials[held]
         webhook.objects.secret = StoredSecret(renewed.to_secret(), "99")
         async with asyncio.timeout(PATIENCE):
             found = serials[held]
             while found == serials[held]:
                 with webhook.connection() as after:
-                    found = await asyncio.to_thread(serial_asked, after)
+                    found = await asyncio.to_thread(serial_requested, after)
         assert found == serials[renewed]
-        assert await asyncio.to_thread(serial_asked, before) == serials[held]
+        assert await asyncio.to_thread(serial_requested, before) == serials[held]
 
 
 async def test_on_its_way_out_it_is_not_ready_and_still_answers() -> None:

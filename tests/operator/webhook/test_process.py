@@ -106,7 +106,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         ("KUBECONFIG", "/nowhere/kubeconfig", "no access to an API server"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_line(
+def test_a_wrong_setting_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str
 ) -> None:
     assert said in refused(monkeypatch, capsys, **{name: value})

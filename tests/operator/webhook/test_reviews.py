@@ -212,7 +212,7 @@ def test_a_text_that_makes_no_parameters_is_kept_with_a_warning(text: str, reaso
         pytest.param(event_type("<xs:schema/>", type=None), id="invalid"),
     ],
 )
-def test_nobody_is_warned_of_a_schema_that_no_tool_uses(new: dict[str, Any]) -> None:
+def test_no_one_is_warned_of_a_schema_that_no_tool_uses(new: dict[str, Any]) -> None:
     found = ask(new)
 
     assert found.warnings == ()

@@ -161,7 +161,7 @@ def test_create_makes_a_new_authority_and_a_certificate_for_the_names(before: Ce
     assert made.trust_bundle() == made.authority.certificate_pem
 
 
-def test_renewing_keeps_the_authority_and_drops_names_that_nobody_wants() -> None:
+def test_renewing_keeps_the_authority_and_drops_names_that_no_one_wants() -> None:
     before = take_step(RotationStep.RENEW, held(), OTHER_NAMES, START)
 
     made = take_step(RotationStep.RENEW, before, POLICY, START + 61 * DAY)

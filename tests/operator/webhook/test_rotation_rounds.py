@@ -137,7 +137,7 @@ def test_replicas_that_start_at_once_serve_what_the_first_has_made() -> None:
         assert replica.rotator.problem is None
 
 
-def test_a_certificate_that_has_ended_is_told_until_there_is_another() -> None:
+def test_a_certificate_that_has_ended_is_reported_until_there_is_another() -> None:
     objects, (replica, *_) = started()
     assert replica.rotator.problem is None
 

@@ -62,7 +62,7 @@ def test_a_broken_key_is_named_and_never_shown(name: str, value: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FULL.to_secret()))
-def test_a_missing_key_is_told(name: str) -> None:
+def test_a_missing_key_is_reported(name: str) -> None:
     data = FULL.to_secret()
     del data[name]
     if name == "old-ca.crt":  # without it nothing is retired

@@ -37,7 +37,7 @@ class Ingress:
             try:
                 self.follow()
             except (OSError, http.client.HTTPException) as problem:
-                tell(f"API server: {problem}; trying again")
+                report(f"API server: {problem}; trying again")
                 time.sleep(1)
         sys.exit("nginx ended")
 
@@ -75,7 +75,7 @@ class Ingress:
                 except (
                     urllib.error.HTTPError
                 ) as problem:  # deleted or changed meanwhile: its own event follows
-                    tell(f"status of {ingress['metadata']['name']}: {problem}")
+                    report(f"status of {ingress['metadata']['name']}: {problem}")
 
     def write(self) -> str:
         """Write the configuration file and return its digest; what cannot be written safely is left out."""
@@ -89,7 +89,7 @@ class Ingress:
         try:
             nginx.configuration([ingress], self.resolver)
         except (ValueError, LookupError) as problem:
-            tell(f"{ingress['metadata']['name']} is left out: {problem}")
+            report(f"{ingress['metadata']['name']} is left out: {problem}")
             return False
         return True
 
@@ -142,7 +142,7 @@ def loaded_digest() -> str:
         connection.close()
 
 
-def tell(line: str) -> None:
+def report(line: str) -> None:
     """Write a line to the pod's log."""
     sys.stderr.write(line + "\n")
 

@@ -18,7 +18,7 @@ WATCH_SECONDS = 240
 
 def request(path: str, *, patch: Resource | None = None, seconds: float = 30) -> Any:
     """Open a request as the pod's service account; a `patch` is a JSON merge patch. Raises `OSError`."""
-    asked = urllib.request.Request(
+    sent = urllib.request.Request(
         SERVER + path,
         method="GET" if patch is None else "PATCH",
         data=None if patch is None else json.dumps(patch).encode(),
@@ -28,7 +28,7 @@ def request(path: str, *, patch: Resource | None = None, seconds: float = 30) ->
         },
     )
     trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
-    return urllib.request.urlopen(asked, timeout=seconds, context=trust)
+    return urllib.request.urlopen(sent, timeout=seconds, context=trust)
 
 
 def ingresses() -> tuple[list[Resource], str]:

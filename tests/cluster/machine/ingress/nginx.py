@@ -93,7 +93,7 @@ def upstreams(ingresses: Iterable[Resource]) -> set[str]:
 
 
 def shares(splits: list[Resource]) -> Iterator[str]:
-    """The percents as nginx wants them: the last one takes the rest, and nobody may have none."""
+    """The percents as nginx wants them: the last one takes the rest, and no one may have none."""
     taking = [
         (index, split.get("percent", 100)) for index, split in enumerate(splits) if split.get("percent", 100)
     ]

@@ -100,17 +100,17 @@ class Agent:
         return ("answered", "") if outcome.result == text else ("wrong", repr(outcome.result))
 
 
-async def work(caller: Plain | Agent, told: Told, stop: asyncio.Event, warm: asyncio.Barrier) -> None:
+async def work(caller: Plain | Agent, shown: Told, stop: asyncio.Event, warm: asyncio.Barrier) -> None:
     """Call until it is enough."""
     first = True
     while not stop.is_set():
         begun = time.monotonic()
         outcome, sample = await caller.call(uuid.uuid4().hex, random.uniform(0.05, SLOWEST))
-        told.note(outcome, time.monotonic() - begun, sample)
+        shown.note(outcome, time.monotonic() - begun, sample)
         if first:
             first = False
             await warm.wait()
-        say(told.outcomes.total())
+        say(shown.outcomes.total())
 
 
 def say(what: object) -> None:
@@ -121,17 +121,17 @@ def say(what: object) -> None:
 
 async def main(namespace: str, workers: int, wait: float, way: str) -> None:
     """Start the workers, wait for the end of the input, and tell."""
-    told, stop, warm = Told(), asyncio.Event(), asyncio.Barrier(workers)
+    shown, stop, warm = Told(), asyncio.Event(), asyncio.Barrier(workers)
     connector = aiohttp.TCPConnector(limit=0)
     limits = aiohttp.ClientTimeout(total=None, sock_connect=2)
     async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
         caller = (Agent if way == "agent" else Plain)(session, namespace, wait)
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
-                group.create_task(work(caller, told, stop, warm))
+                group.create_task(work(caller, shown, stop, warm))
             await asyncio.to_thread(sys.stdin.read)
             stop.set()
-    say({"outcomes": told.outcomes, "longest": told.longest, "samples": told.samples})
+    say({"outcomes": shown.outcomes, "longest": shown.longest, "samples": shown.samples})
 
 
 if __name__ == "__main__":
