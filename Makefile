@@ -13,7 +13,7 @@ UV := .uv/bin/uv
 LOCAL_MODEL := cli/beckon_cli/local/local_model.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start release dist chart images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
+.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start release dist chart site images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -125,6 +125,9 @@ dist: .venv/ready $(PAGE)/LICENCES.txt ## Build a wheel of every room into dist/
 HELM ?= helm
 chart: .venv/ready ## Package the chart for a registry into dist/chart: make chart REGISTRY=registry.example/team
 	@$(BIN)/python -m supply_chain.chart dist/chart --registry '$(REGISTRY)' --source '$(SOURCE)' --helm '$(HELM)' $(if $(PUSH),--push '$(PUSH)')
+
+site: .venv/ready ## Build the site of the docs into dist/site, with each link followed
+	@$(BIN)/python -m supply_chain.site dist/site --source '$(SOURCE)'
 
 SBOM ?= dist/sbom
 images: export IMAGES := $(IMAGES)
