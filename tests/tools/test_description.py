@@ -69,7 +69,7 @@ def sphinx(number: int, deep: bool = False) -> str:
 
 
 def annotated(
-    number: Annotated[int, "The number of the order, as it stands on the receipt."],
+    number: Annotated[int, "The number of the order, as it is on the receipt."],
     deep: Annotated[bool, Doc("Look into the archive.")] = False,
 ) -> Annotated[str, "Where it is."]:
     """Tell where an order is, and when it comes."""
@@ -87,7 +87,7 @@ def test_description_arguments_and_result_are_read_from_any_form(function: Calla
 
     assert declared.description == "Tell where an order is, and when it comes. Returns: Where it is."
     assert properties(declared) == {
-        "number": {"type": "integer", "description": "The number of the order, as it stands on the receipt."},
+        "number": {"type": "integer", "description": "The number of the order, as it is on the receipt."},
         "deep": {"type": "boolean", "default": False, "description": "Look into the archive."},
     }
 
