@@ -19,10 +19,10 @@ def section(title: str) -> str:
 
 
 def product_files() -> Iterator[tuple[str, str]]:
-    """Yield the texts of the product with their paths; not those of libraries, tests and benchmarks."""
+    """Yield the texts of the product with their paths; not those of libraries, tests, benchmarks and built files."""
     rooms = [room for room in ROOT.iterdir() if room.is_dir() and not room.name.startswith(".")]
     for room in rooms:
-        if room.name in {"tests", "bench"}:
+        if room.name in {"tests", "bench", "dist"}:
             continue
         for path in room.rglob("*"):
             place = path.relative_to(ROOT)

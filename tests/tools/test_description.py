@@ -28,7 +28,7 @@ def google(number: int, deep: bool = False) -> str:
 
     Args:
         number: The number of the order, as
-            it stands on the receipt.
+            it is on the receipt.
         deep (bool, optional): Look into the archive.
 
     Returns:
