@@ -19,7 +19,7 @@ def section(title: str) -> str:
 
 
 def product_files() -> Iterator[tuple[str, str]]:
-    """Yield the texts of the product with their paths; not those of libraries, tests, benchmarks and built files."""
+    """Yield the texts of the product with their paths, without libraries, tests and built files."""
     rooms = [room for room in ROOT.iterdir() if room.is_dir() and not room.name.startswith(".")]
     for room in rooms:
         if room.name in {"tests", "bench", "dist"}:
