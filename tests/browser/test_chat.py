@@ -54,6 +54,30 @@ def test_an_answer_is_shown_while_it_is_written(page: Page, model: ModelThread) 
     announced(page, "The answer is complete.")
 
 
+def test_the_pages_that_an_answer_cites_are_listed_below_it(page: Page, model: ModelThread) -> None:
+    cited = {"url": "https://example.com/tides", "title": "Tides of Oslo", "start_index": 0, "end_index": 4}
+    annotation = {"type": "url_citation", "url_citation": cited}
+    model.play(
+        Reply(
+            [
+                sse(
+                    chunk({"content": "High at noon."}),
+                    chunk({"annotations": [annotation]}),
+                    chunk(finish="stop"),
+                )
+            ]
+        )
+    )
+
+    ask(page, "When is it high?")
+
+    answered(page, "High at noon.")
+    link = turns(page).last.get_by_role("list", name="Sources of the answer").get_by_role("link")
+    expect(link).to_have_text("Tides of Oslo")
+    expect(link).to_have_attribute("href", "https://example.com/tides")
+    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+
+
 def test_markdown_is_drawn_with_its_code_and_tables(page: Page, model: ModelThread) -> None:
     model.play(says(MARKDOWN))
 

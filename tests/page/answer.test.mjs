@@ -4,6 +4,7 @@ import {
     answerOf,
     apply,
     approvalsOf,
+    citedPages,
     isOver,
     needsDecision,
     newAnswer,
@@ -62,6 +63,26 @@ test("a refusal is the text of its answer", () => {
     );
     assert.equal(textOf(streamed), "I cannot.");
     assert.equal(textOf(answerOf(response({ output: [refused] }))), "I cannot.");
+});
+
+test("a message's cited pages are listed once each, and none that could run a script", () => {
+    const cites = (url, title) => ({ type: "url_citation", url, title, start_index: 0, end_index: 4 });
+    const annotations = [
+        cites("https://example.com/tides", "Tides"),
+        cites("https://example.com/tides", "Tides again"),
+        cites("http://example.com/moon", ""),
+        cites("javascript:alert(1)", "A script"),
+    ];
+    const citing = [
+        { type: "output_text", text: "High.", annotations },
+        { type: "refusal", refusal: "No more." },
+    ];
+    assert.deepEqual(citedPages({ ...message(""), role: "assistant", content: citing }), [
+        { url: "https://example.com/tides", title: "Tides" },
+        { url: "http://example.com/moon", title: "http://example.com/moon" },
+    ]);
+    assert.deepEqual(citedPages({ ...message("of a user"), role: "user" }), []);
+    assert.deepEqual(citedPages(call()), []);
 });
 
 test("a tool's progress is part of its call until the call is done", () => {

@@ -106,6 +106,21 @@ export function textOf(answer) {
 }
 
 /**
+ * The pages that a message cites, each once. A scheme other than http could run a script in this page.
+ * @param {Item} item
+ * @returns {{ url: string, title: string }[]}
+ */
+export function citedPages(item) {
+    const parts = item.type === "message" && item.role === "assistant" ? item.content : [];
+    const pages = new Map();
+    const cited = parts.flatMap((part) => (part.type === "output_text" ? part.annotations : []));
+    for (const { url, title } of cited) {
+        if (/^https?:/i.test(url) && !pages.has(url)) pages.set(url, { url, title: title || url });
+    }
+    return [...pages.values()];
+}
+
+/**
  * Takes one event of the stream.
  *
  * @param {Answer} answer

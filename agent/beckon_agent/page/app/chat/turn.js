@@ -7,7 +7,7 @@ import { Markdown } from "../parts/markdown.js";
 import { Notice } from "../parts/notice.js";
 import { duration } from "../parts/times.js";
 import { href } from "../route.js";
-import { isOver, textOf } from "./answer.js";
+import { citedPages, isOver, textOf } from "./answer.js";
 import { ApprovalCard } from "./approval.js";
 import { shownContent } from "./attachments.js";
 import { CallCard } from "./call.js";
@@ -140,7 +140,7 @@ function Item({ shown, thread, turn, answer, next }) {
     const decide = (approve) => thread.decide(turn, answer, shown.id, approve);
     switch (shown.item.type) {
         case "message":
-            return shown.text ? html`<${Markdown} text=${shown.text} />` : null;
+            return html`${shown.text && html`<${Markdown} text=${shown.text} />`}<${Cited} pages=${citedPages(shown.item)} />`;
         case "reasoning":
             return html`<${Thought} text=${shown.text} />`;
         case "mcp_call":
@@ -153,6 +153,15 @@ function Item({ shown, thread, turn, answer, next }) {
         default:
             return null;
     }
+}
+
+/** @param {{ pages: { url: string, title: string }[] }} props */
+function Cited({ pages }) {
+    if (pages.length === 0) return null;
+    return html`<ol class="cited" aria-label="Sources of the answer">${pages.map(
+        ({ url, title }) =>
+            html`<li key=${url}><a href=${url} target="_blank" rel="noopener noreferrer nofollow">${title}</a></li>`,
+    )}</ol>`;
 }
 
 /** @param {{ text: string }} props */
