@@ -81,8 +81,9 @@ class ToolOffers:
 
     async def make_offer(self, messages: Sequence[Message], model: HasToolLimit) -> OfferedTools:
         """Return the offer for the model's next answer; raises `ModelError`."""
-        ours = self._tools.catalogue.current.tools if self._options.use_tools else {}
-        theirs = client_tools(self._options, ours, self._agent)
+        theirs = client_tools(self._options, self._agent)
+        cluster = self._tools.catalogue.current.tools if self._options.use_tools else {}
+        ours = {name: tool for name, tool in cluster.items() if name not in theirs} if theirs else cluster
         if not ours and not theirs:
             return OfferedTools()
         room = _room_for_tools(await model.tool_limit(), self._agent.limits.tools, len(theirs))

@@ -2,7 +2,7 @@
 
 import difflib
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,6 @@ from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_contract import jsontext
 from beckon_contract.failures import Reason
-from beckon_contract.names import RESERVED
 from beckon_contract.resources.tools import Tool
 from beckon_contract.schema.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 
@@ -87,11 +86,8 @@ class PreparedCall:
         return {**self.tool_call.extra, "id": self.tool_call.id, "type": "function", "function": function}
 
 
-def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[str, Tool]:
-    """Return the client's tools as declared to the model.
-
-    Tools with a name of ours, or with a reserved name, are left out.
-    """
+def client_tools(options: Options, agent: Agent) -> dict[str, Tool]:
+    """Return the client's tools as declared to the model, by their names."""
     return {
         theirs.name: Tool(
             name=theirs.name,
@@ -104,7 +100,6 @@ def client_tools(options: Options, ours: Collection[str], agent: Agent) -> dict[
             parameters_from="the request",
         )
         for theirs in options.client_tools
-        if theirs.name not in ours and theirs.name not in RESERVED
     }
 
 

@@ -30,7 +30,7 @@ def said(*parts: object) -> dict[str, Any]:
         ({"threadId": None}, "threadId: "),
         ({"context": [{"description": "a", "value": "b"}] * 101}, "context: has 101 entries"),
         ({"tools": [{"name": "a", "description": "b"}] * 129}, "tools: has 129 entries; send at most 128"),
-        ({"tools": [{"name": "test_echo", "description": "b"}]}, "tools.0.name"),
+        ({"tools": [{"name": "find_tools", "description": "b"}]}, "tools.0.name"),
         ({"tools": [{"name": "a b", "description": "b"}]}, "tools.0"),
         ({"tools": [{"name": "a", "description": "b", "parameters": 7}]}, "tools.0"),
         (said({"type": "image", "source": FILE}), "send the bytes as a source 'data'"),

@@ -82,6 +82,23 @@ async def test_a_call_of_the_clients_function_is_handed_back(start_agent: StartA
     assert {"where_am_i", "test_echo"} <= set(shown)
 
 
+async def test_the_clients_function_hides_the_clusters_tool_of_its_name(
+    start_agent: StartAgent, store: Store
+) -> None:
+    echo = {"type": "function", "function": {**PLACE["function"], "name": "test_echo"}}
+    async with start_agent(ECHO, ECHO, says("x")) as agent, chat(agent, store) as http:
+        hidden = await ask(http, user("Echo x"), tools=[echo])
+        seen = await ask(http, user("Echo x"))
+
+    assert hidden["finish_reason"] == "tool_calls"
+    assert hidden["message"]["tool_calls"][0]["function"]["name"] == "test_echo"
+    first, second, _ = ([tool["function"] for tool in each.body["tools"]] for each in agent.requests)
+    (declared,) = [tool for tool in first if tool["name"] == "test_echo"]
+    assert declared["description"] == "Tell where the user is."
+    assert [tool["name"] for tool in second].count("test_echo") == 1
+    assert seen["message"]["content"] == "x"
+
+
 async def test_streaming_hands_back_the_same(start_agent: StartAgent, store: Store) -> None:
     script = asks_for(("where_am_i", {}), ("where_am_i", {"precise": True}))
     async with start_agent(script, script) as agent, chat(agent, store) as http:

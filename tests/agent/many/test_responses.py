@@ -80,7 +80,7 @@ async def test_a_function_of_the_clients_cannot_have_its_name(start_face: StartF
     assert answer.status_code == 400
     error = answer.json()["error"]
     assert (error["code"], error["param"]) == ("tool_name_taken", "tools.1.name")
-    assert error["message"].startswith("tools.1.name: the agent has a tool 'find_tools' already; call the")
+    assert error["message"].startswith("tools.1.name: the agent has a tool 'find_tools' already; give the")
 
 
 async def test_the_clients_functions_are_all_sent_and_count(start_face: StartFace) -> None:

@@ -1,6 +1,6 @@
 """The fields of a response request, `tool_choice` among them, and this agent's rules for them."""
 
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -87,12 +87,11 @@ def read_choice(choice: ToolChoice | None) -> ToolChoiceOptions:
 
 
 def check_tools(options: Options, ours: Collection[str]) -> None:
-    """Raise `ApiError` for tool names already taken or unknown.
+    """Raise `ApiError` for a client's tool name that is taken, and for a choice of an unknown tool.
 
-    A client's tool must not have the name of another tool, or a reserved one. A choice must name an
-    existing tool. `ours` are the names of the cluster's tools.
+    `ours` are the names of the cluster's tools. A client's tool hides the one of its name.
     """
-    theirs = _check_names(options.client_tools, ours)
+    theirs = _check_names(options.client_tools)
     if options.first_choice and (options.allowed_tools == () or not (theirs or len(ours))):
         message = "tool_choice: there is no tool to choose; bring one, or leave it out"
         raise ApiError(400, message, code="unknown_tool", param="tool_choice")
@@ -105,19 +104,13 @@ def check_tools(options: Options, ours: Collection[str]) -> None:
             raise ApiError(400, message, code="unknown_tool", param="tool_choice")
 
 
-def _check_names(tools: Sequence[ClientTool], ours: Container[str]) -> frozenset[str]:
+def _check_names(tools: Sequence[ClientTool]) -> frozenset[str]:
     seen: set[str] = set()
     for index, tool in enumerate(tools):
-        place = f"tools.{index}.name"
-        if tool.name in ours or tool.name in seen or tool.name in RESERVED:
-            who = (
-                "this request"
-                if tool.name in seen
-                else "the agent"
-                if tool.name in RESERVED
-                else "the cluster"
-            )
-            message = f"{place}: {who} has a tool {tool.name!r} already; call the function otherwise"
+        if tool.name in seen or tool.name in RESERVED:
+            place = f"tools.{index}.name"
+            owner = "this request" if tool.name in seen else "the agent"
+            message = f"{place}: {owner} has a tool {tool.name!r} already; give the function another name"
             raise ApiError(400, message, code="tool_name_taken", param=place)
         seen.add(tool.name)
     return frozenset(seen)
