@@ -70,9 +70,9 @@ check: .venv/ready check-page ## Style, names, strict types, layer rules, depend
 	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench lint supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py docs/brokers_page.py docs/page_types.py
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
-	$(BIN)/codespell $(ROOMS) bench lint supply_chain docs deploy charts *.md Makefile pyproject.toml
+	$(BIN)/codespell $(ROOMS) bench lint supply_chain docs deploy examples charts *.md Makefile pyproject.toml
 	$(BIN)/zizmor --quiet --offline --persona=pedantic .github
-	$(BIN)/yamllint --strict deploy charts/beckon/Chart.yaml charts/beckon/values.yaml charts/beckon/crds
+	$(BIN)/yamllint --strict deploy examples charts/beckon/Chart.yaml charts/beckon/values.yaml charts/beckon/crds
 
 check-page: $(PAGE_TOOLS) ## Style, strict types and unit tests of the page's JavaScript
 	$(BIOME) check

@@ -35,9 +35,9 @@ spec:
   broker: second
   filters: [{exact: {type: test.sleep}}]
   subscriber:
-    ref: {apiVersion: serving.knative.dev/v1, kind: Service, name: sleeper, namespace: other}
+    ref: {apiVersion: v1, kind: Service, name: sleeper, namespace: other}
 ---
-apiVersion: serving.knative.dev/v1
+apiVersion: v1
 kind: Service
 metadata:
   name: sleeper

@@ -44,8 +44,13 @@ def manifests(
     reply_url: str,
     reply_attribute: str,
 ) -> str:
-    """Return, as YAML, a Service for each address, and a Broker with its Triggers for each broker."""
-    documents: list[dict[str, Any]] = [_service(name, url) for name, url in sorted(addresses.items())]
+    """Return, as YAML, the Services of each address, and a Broker with its Triggers for each broker."""
+    documents: list[dict[str, Any]] = [
+        _service(api_version, name, url)
+        for name, url in sorted(addresses.items())
+        # Knative's, and Kubernetes's own: a Trigger may name either.
+        for api_version in ("serving.knative.dev/v1", "v1")
+    ]
     for (namespace, name), written in sorted(brokers.items()):
         documents.append(_broker(namespace, name, written, broker_url, reply_url))
         replies = reply_trigger_spec(name, reply_url, reply_filter(BECKON_CLASS, reply_attribute))
@@ -55,10 +60,10 @@ def manifests(
     return _dump(documents)
 
 
-def _service(service: ServiceName, url: str) -> dict[str, Any]:
+def _service(api_version: str, service: ServiceName, url: str) -> dict[str, Any]:
     metadata = {"namespace": service.namespace, "name": service.name}
     status = {"address": {"url": url}}
-    return {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": metadata, "status": status}
+    return {"apiVersion": api_version, "kind": "Service", "metadata": metadata, "status": status}
 
 
 def _broker(

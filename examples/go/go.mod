@@ -1,0 +1,3 @@
+module beckon.dev/examples/roman
+
+go 1.24
