@@ -42,4 +42,7 @@ def test_an_example_answers_calls_and_corrects_them(platform: LocalPlatform, lan
         for number in (1987, 3999)
     ]
 
-    assert [answer.json().get("result") for answer in answers] == [{"roman": "MCMLXXXVII"}, {"roman": "MMMCMXCIX"}]
+    assert [answer.json().get("result") for answer in answers] == [
+        {"roman": "MCMLXXXVII"},
+        {"roman": "MMMCMXCIX"},
+    ]
