@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
