@@ -29,6 +29,7 @@ _FIELDS_HEAD = """
 
 The agent sends each field of the `openai` package on to the model's server, does it itself, or refuses it.
 A refused field is an error 400 with the name of the field, unless it is null or has its default.
+So is a field of the other API.
 If the model's server refuses a field that changes the answer, the request fails with the code
 `field_not_supported` and the name of the field.
 The agent ignores fields that OpenAI does not have.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.core import json_values
@@ -139,7 +139,12 @@ def fields_of(api: Api) -> Iterator[RequestField]:
 
 
 def check_refused(body: BaseModel, api: Api) -> None:
-    """Raise `ApiError` if a refused field has a value that wants something."""
+    """Raise `ApiError` for a refused field that has a value, and for a field of the other API."""
+    extra = body.model_extra or {}
+    for field in REQUEST_FIELDS:
+        if api not in field.apis and extra.get(field.name) is not None:
+            message = f"{field.name!r} is a field of {field.apis[0]}, not of {api}; leave it out"
+            raise ApiError(400, message, code="unsupported_value", param=field.name)
     for field in fields_of(api):
         if field.treatment != "refused":
             continue
@@ -195,6 +200,8 @@ class PromptCacheOptions(BaseModel):
 
 class SharedFields(BaseModel):
     """The fields that mean the same in both APIs."""
+
+    model_config = ConfigDict(extra="allow")
 
     metadata: Metadata | None = None
     stream_options: StreamOptions | None = None

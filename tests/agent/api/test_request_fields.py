@@ -60,3 +60,16 @@ def test_padding_of_a_stream_is_refused(api: Api) -> None:
     read(api, stream_options={"include_obfuscation": False})
     with pytest.raises(ApiError, match="no event is padded"):
         read(api, stream_options={"include_obfuscation": True})
+
+
+@pytest.mark.parametrize(("api", "name", "other"), [(RESPONSES, "seed", CHAT), (CHAT, "include", RESPONSES)])
+def test_a_field_of_the_other_api_is_refused_and_one_of_no_api_is_not(
+    api: Api, name: str, other: Api
+) -> None:
+    read(api, **{name: None, "top_k": 40})
+    with pytest.raises(
+        ApiError, match=f"'{name}' is a field of {other}, not of {api}; leave it out"
+    ) as caught:
+        read(api, **{name: "x"})
+
+    assert (caught.value.status, caught.value.param) == (400, name)
