@@ -74,8 +74,9 @@ DEFINITIONS: dict[str, Any] = {
         "properties": {
             "name": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$"},
             "hosts": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}},
-            "type": {"enum": ["bearer", "basic", "header", "query"]},
+            "type": {"enum": ["bearer", "basic", "header", "query", "oauth"]},
             "as": {"type": "string"},
+            "issuer": {"type": "string", "pattern": "^https?://.+"},
             "secret": {"type": "string", "minLength": 1},
             "key": {"type": "string", "minLength": 1},
         },

@@ -130,17 +130,18 @@ class NoCredential(Exception):
 class Credential(BaseModel):
     """One entry of the setting: where its secret is, how it is sent, and to which hosts alone.
 
-    `file` holds a token, or `user:password` for `basic`; it is read again for every request, so that a
-    Secret may change. `name` of the header or the parameter is `as`. Entries of one name are sent together:
-    some APIs want a key and a token.
+    `file` holds a token, `user:password` for `basic`, or a client's `id:secret` for `oauth`; it is read again
+    for every request, so that a Secret may change. `name` of the header or the parameter is `as`. Entries of
+    one name are sent together: some APIs want a key and a token. `oauth` is for MCP servers.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
     hosts: tuple[str, ...] = Field(min_length=1)
-    type: Literal["bearer", "basic", "header", "query"] = "bearer"
+    type: Literal["bearer", "basic", "header", "query", "oauth"] = "bearer"
     parameter: str = Field("", alias="as")
+    issuer: str = Field("", pattern="^(https?://.+)?$")
     file: Path
 
     @model_validator(mode="after")
@@ -151,9 +152,22 @@ class Credential(BaseModel):
             )
         if self.type == "header" and not is_token(self.parameter):
             raise ValueError(f"{self.parameter[:40]!r} is no name of a header")
+        if (self.type == "oauth") != bool(self.issuer):
+            raise ValueError(
+                "a credential of type oauth, and no other, needs issuer: the URL of the authorization server"
+            )
         for host in self.hosts:
             AllowedHost(host=host)
         return self
+
+    def read_pair(self) -> tuple[str, str]:
+        """Return the id and the secret of a client; raise `NoCredential`."""
+        client_id, colon, secret = _read_secret(self).partition(":")
+        if not (client_id and colon and secret):
+            raise NoCredential(
+                f"the file of the credential {self.name!r} is not ID:SECRET; its owner mends it"
+            )
+        return client_id, secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +204,27 @@ class Credentials:
             )
         return _combine_parts(name, parts)
 
+    def find_oauth(self, name: str, url: httpx2.URL) -> Credential | None:
+        """Return the credential of the type oauth, `None` for another type; raise `NoCredential`."""
+        found = [entry for entry in self.entries if entry.name == name and entry.type == "oauth"]
+        if not found:
+            return None
+        if sum(entry.name == name for entry in self.entries) > 1:
+            raise NoCredential(f"the credential {name!r} has entries beside that of the type oauth")
+        _check_host(found[0], url)
+        return found[0]
+
 
 def _seal_part(entry: Credential, url: httpx2.URL) -> Sealed:
+    if entry.type == "oauth":
+        raise NoCredential(
+            f"the credential {entry.name!r} is of the type oauth, which only rules of MCP servers take"
+        )
+    _check_host(entry, url)
+    return _seal_secret(entry, _read_secret(entry))
+
+
+def _check_host(entry: Credential, url: httpx2.URL) -> None:
     bound = AllowedHosts([AllowedHost(host=host) for host in entry.hosts])
     try:
         bound.find(url.scheme, url.host, url.port)
@@ -200,7 +233,6 @@ def _seal_part(entry: Credential, url: httpx2.URL) -> Sealed:
             f"the credential {entry.name!r} is not for {url.host}; "
             f"its owner binds it to hosts ({CREDENTIALS_SETTING})"
         ) from None
-    return _seal_secret(entry, _read_secret(entry))
 
 
 def _combine_parts(name: str, parts: Sequence[Sealed]) -> Sealed:
@@ -244,7 +276,7 @@ def _seal_secret(entry: Credential, secret: str) -> Sealed:
             return Sealed(headers=headers, secrets=_long_secrets((encoded, secret, password)))
         case "header":
             return Sealed(headers={entry.parameter: secret}, secrets=_long_secrets((secret,)))
-        case "query":
+        case _:
             return Sealed(query={entry.parameter: secret}, secrets=_long_secrets((secret,)))
 
 

@@ -31,7 +31,8 @@ from prometheus_client import Gauge
 
 from beckon_adapter.declaration import Call, Report
 from beckon_adapter.egress.client import EgressClient, TooLarge, Unreachable
-from beckon_adapter.egress.hosts import Credentials, NoCredential, NotAllowed
+from beckon_adapter.egress.hosts import NoCredential, NotAllowed
+from beckon_adapter.mcp.authentication import ServerAuth, make_auth
 from beckon_adapter.mcp.command_server import CommandServer
 from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
 from beckon_adapter.rule import SETTING, McpRule, NamedServer
@@ -211,6 +212,7 @@ class McpCaller:
         self._egress = egress
         self._named = {one.name: one for one in named}
         self._servers: dict[Place, Server] = {}
+        self._auths: dict[Place, ServerAuth] = {}
         self._agreement = Agreement(differing)
         self._checked: dict[Place, float] = {}
         self._checks: set[asyncio.Task[None]] = set()
@@ -299,12 +301,12 @@ class McpCaller:
         """Return a server's output without its credential and secrets."""
         entry = self._named.get(rule.server)
         secrets = entry.secrets if entry else ()
-        if rule.credential is None and not secrets:
+        auth = self._auths.get((rule.server, rule.credential))
+        if auth is None and not secrets:
             return value
         text = dumps(value)
-        if rule.credential is not None:
-            url = httpx2.URL(entry.url if entry else rule.server)
-            text = self._egress.credentials.seal(rule.credential, url).hide(text)
+        if auth is not None:
+            text = auth.hide(text)
         for secret in secrets:
             text = text.replace(dumps(secret)[1:-1], _HIDDEN)
         hidden: object = loads(text)
@@ -322,14 +324,14 @@ class McpCaller:
 
     def _make_server(self, rule: McpRule) -> Server:
         if "://" in rule.server:
-            return self._by_url(rule.server, rule.credential)
+            return self._by_url(rule, rule.server)
         entry = self._named.get(rule.server)
         if entry is None:
             raise NotAllowed(
                 f"the adapter knows no MCP server {rule.server!r}; its owner can add it ({SETTING})"
             )
         if entry.url:
-            return self._by_url(entry.url, rule.credential)
+            return self._by_url(rule, entry.url)
         return self._make_command(entry, rule.credential)
 
     def _make_command(self, entry: NamedServer, credential: str | None) -> CommandServer:
@@ -337,28 +339,18 @@ class McpCaller:
         server = CommandServer(entry, lambda: self._check_soon(place, server, now=True))
         return server
 
-    def _by_url(self, url: str, credential: str | None) -> HttpServer:
+    def _by_url(self, rule: McpRule, url: str) -> HttpServer:
+        auth = None
+        if rule.credential:
+            auth = make_auth(self._egress.credentials, rule.credential, url)
+            self._auths[rule.server, rule.credential] = auth
         client = httpx2.AsyncClient(
             transport=LimitedTransport(self._egress.client, self._egress.limit),
-            auth=_Sealing(self._egress.credentials, credential) if credential else None,
+            auth=auth,
             timeout=None,
             trust_env=False,
         )
         return HttpServer(url, client)
-
-
-class _Sealing(httpx2.Auth):
-    """Adds a credential to requests to its hosts, and refuses others."""
-
-    def __init__(self, credentials: Credentials, name: str) -> None:
-        self._credentials = credentials
-        self._name = name
-
-    def auth_flow(self, request: httpx2.Request):  # type: ignore[no-untyped-def]  # generator of httpx2
-        sealed = self._credentials.seal(self._name, request.url)
-        request.headers.update(sealed.headers)
-        request.url = request.url.copy_merge_params(sealed.query)
-        yield request
 
 
 def _lost_call_error(name: str, error: Unreachable, call: Call) -> Exception:

@@ -1,8 +1,8 @@
 """`beckon import mcp`: the tools of an MCP server, as EventTypes."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,8 @@ from beckon_cli.importing.mcp.project import (
     refuse_secrets,
 )
 from beckon_cli.importing.mcp.service import Bridge, cluster_service, local_service
-from beckon_cli.importing.mcp.tools import NoPlace, Place, Wanted, find_tools
+from beckon_cli.importing.mcp.sign_in import BrowserSignIn
+from beckon_cli.importing.mcp.tools import BearerToken, NoPlace, Place, Wanted, find_tools
 
 
 @Parameter(name="*")
@@ -36,8 +37,15 @@ class McpSelection:
     name: Annotated[str, Parameter(help="The server's name, with which those of its tools begin.")] = ""
     credential: Annotated[str, Parameter(help="The adapter's credential to call a URL with.")] = ""
     token_file: Annotated[
-        Path | None, Parameter(help="A file with the bearer token to read a URL's tools with.")
+        Path | None,
+        Parameter(help="A file with the bearer token to read a URL's tools with; --login writes it."),
     ] = None
+    login: Annotated[
+        bool, Parameter(negative=(), help="Sign in to a URL in a browser, by OAuth, to read its tools.")
+    ] = False
+    client_id: Annotated[
+        str, Parameter(help="The id of a public OAuth client for --login; else one is registered.")
+    ] = ""
 
 
 @Parameter(name="*")
@@ -88,6 +96,8 @@ def mcp(
     """
     place = _parse_place(server)
     _check_flags(place, where, image)
+    if (which.login or which.client_id) and not (place.url and which.login):
+        raise CommandError("--login is for a URL, and --client-id for --login", status=2)
     project = _project_target(place, where, image, how) if image.into else None
     if place.command and where.output:
         refuse_secrets(place.command)
@@ -97,13 +107,31 @@ def mcp(
         return cluster_service(bridge) if project else local_service(bridge, place.command)
 
     def found() -> Found[Tool]:
-        token = which.token_file.read_text(encoding="utf-8").strip() if which.token_file else ""
+        wanted = Wanted(which.select, which.name, which.credential)
         try:
-            return find_tools(place, Wanted(which.select, which.name, which.credential, token), service_of)
+            if which.login:
+                return _find_signed_in(place, which, wanted, service_of)
+            if which.token_file:
+                token = which.token_file.read_text(encoding="utf-8").strip()
+                wanted = replace(wanted, auth=BearerToken(token))
+            return find_tools(place, wanted, service_of)
         except NoPlace as error:
             raise CommandError(str(error), status=2) from None
 
     carry_out(found, where, how, project)
+
+
+def _find_signed_in(
+    place: Place, which: McpSelection, wanted: Wanted, service_of: Callable[[str], Service]
+) -> Found[Tool]:
+    """Return the tools that a person who signs in may see; write the token to `--token-file`."""
+    with BrowserSignIn(place.url, which.client_id) as sign_in:
+        found = find_tools(place, replace(wanted, auth=sign_in.auth), service_of)
+    if which.token_file:
+        which.token_file.touch(mode=0o600)
+        which.token_file.chmod(0o600)
+        which.token_file.write_text(sign_in.access_token, encoding="utf-8")
+    return found
 
 
 def _parse_place(server: Sequence[str]) -> Place:

@@ -4,12 +4,13 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
@@ -27,11 +28,13 @@ from beckon_cli.importing.candidates import (
 )
 from beckon_cli.importing.manifests import json_text, write_yaml
 from beckon_cli.importing.mcp.service import service_name
+from beckon_cli.importing.mcp.sign_in import SIGN_IN_SECONDS
 from beckon_contract.catalogue.annotations import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY, RETURNS
 from beckon_contract.names import Identity, assign_names
 from beckon_contract.schema.parameters import SchemaError, normalise, normalise_result
 
 _SECONDS = 60.0
+_CREDENTIALS = "send a bearer token with --token-file FILE, or sign in with --login"
 
 
 class NoServer(NoSource):
@@ -76,38 +79,68 @@ class ServerTools:
     tools: tuple[Tool, ...]
 
 
-async def list_server_tools(place: Place, token: str = "") -> ServerTools:
-    """Return a server's name and tools.
-
-    `token` is sent as a bearer token, if there is one. Raises `NoServer` and `NoPlace`.
-    """
+async def list_server_tools(place: Place, auth: httpx2.Auth | None = None) -> ServerTools:
+    """Return a server's name and tools. Raises `NoServer` and `NoPlace`."""
     if place.command and not shutil.which(place.command[0]):
         raise NoPlace(f"there is no program {place.command[0]} here: name one on the PATH, or a URL")
+    refused: list[int] = []
+
+    async def note_refusal(response: httpx2.Response) -> None:
+        if response.status_code in (401, 403):
+            refused.append(response.status_code)
+
+    # A person who signs in has minutes.
+    seconds = _SECONDS + (SIGN_IN_SECONDS if isinstance(auth, OAuthClientProvider) else 0)
     try:
-        async with asyncio.timeout(_SECONDS):
-            return await _connect_and_list(place, token)
+        async with (
+            asyncio.timeout(seconds),
+            httpx2.AsyncClient(auth=auth, timeout=_SECONDS, event_hooks={"response": [note_refusal]}) as http,
+        ):
+            return await _connect_and_list(place, http)
     except TimeoutError:
-        raise NoServer(f"{place} did not answer within {_SECONDS:g} seconds") from None
+        raise NoServer(f"{place} did not answer within {seconds:g} seconds") from None
     except Exception as error:  # connections raise groups of whatever went wrong
-        first = next(iterate_errors(error))
-        if not isinstance(first, (MCPError, OSError, ValueError, httpx2.HTTPError, httpx2.InvalidURL)):
+        cause = _find_cause(next(iterate_errors(error)), refused)
+        if cause is None:
             raise
-        raise NoServer(f"{place} gave no tools: {type(first).__name__}: {first}") from None
+        raise NoServer(f"{place} {cause}") from None
 
 
-async def _connect_and_list(place: Place, token: str) -> ServerTools:
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=_SECONDS) as http:
-        if place.command:
-            program, *words = place.command
-            # What people type has their environment, as any command they type.
-            target = Client(StdioServerParameters(command=program, args=words, env=dict(os.environ)))
-        else:
-            target = Client(streamable_http_client(place.url, http_client=http))
-        async with target as client:
-            tools = await read_tool_list(client)
-            server = client.server_info
-            return ServerTools(server.name if server else "", tuple(tools))
+def _find_cause(error: BaseException, refused: Sequence[int]) -> str | None:
+    """Return why there are no tools, `None` for an error that is ours. `refused` are statuses 401 and 403."""
+    match error:
+        case OAuthFlowError() | PermissionError():
+            return f"did not accept the sign-in: {error}"
+        case MCPError() | OSError() | ValueError() | httpx2.HTTPError() | httpx2.InvalidURL():
+            if refused:
+                return f"requires other credentials ({refused[-1]}): {_CREDENTIALS}"
+            return f"gave no tools: {type(error).__name__}: {error}"
+    return None
+
+
+async def _connect_and_list(place: Place, http: httpx2.AsyncClient) -> ServerTools:
+    if place.command:
+        program, *words = place.command
+        # What people type has their environment, as any command they type.
+        target = Client(StdioServerParameters(command=program, args=words, env=dict(os.environ)))
+    else:
+        target = Client(streamable_http_client(place.url, http_client=http))
+    async with target as client:
+        tools = await read_tool_list(client)
+        server = client.server_info
+        return ServerTools(server.name if server else "", tuple(tools))
+
+
+class BearerToken(httpx2.Auth):
+    """Sends a token as it is. It is not in the `repr`."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
+        """Add the token to a request."""
+        request.headers["authorization"] = f"Bearer {self._token}"
+        yield request
 
 
 _NO_NAME = re.compile(r"[^a-z0-9]+")
@@ -269,13 +302,13 @@ class Wanted:
     """The options of an import: tools, name, credential and token.
 
     `words` select tools; without any, all are imported. Without a `name` the server's own name is used. The
-    tools are listed with `token` and called with `credential`.
+    tools are listed with `auth` and called with `credential`.
     """
 
     words: Sequence[str] = ()
     name: str = ""
     credential: str = ""
-    token: str = ""
+    auth: httpx2.Auth | None = None
 
 
 def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[ImportedTools]:
@@ -283,7 +316,7 @@ def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service
 
     `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
     """
-    found = asyncio.run(list_server_tools(place, wanted.token))
+    found = asyncio.run(list_server_tools(place, wanted.auth))
     name = object_name(wanted.name or found.name or "mcp")[:_LONGEST_NAME].rstrip("-")
     server = Server(name, place, wanted.credential)
     return Found(
