@@ -160,5 +160,7 @@ async def test_without_a_valid_credential_the_error_names_the_status_and_the_fla
     for _, _, errors in results[:2]:
         assert "requires other credentials (401): send a bearer token with --token-file FILE" in errors
         assert len(errors.splitlines()) == 1
-    assert "did not accept the sign-in" in results[2][2]
-    assert "access_denied" in results[2][2]
+    place, refusal = results[2][2].splitlines()
+    assert place.startswith("Sign in at ")
+    assert "did not accept the sign-in" in refusal
+    assert "access_denied" in refusal

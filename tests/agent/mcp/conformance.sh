@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run MCP's conformance suite and Inspector against the face: needs npm, brings a Node that is new enough.
+# Run MCP's conformance suite and Inspector against the face, and the suite against our client: needs npm, brings a Node that is new enough.
 # The packages stay in the folder of the first argument, by default one for temporary files.
 set -eu
 cd "$(dirname "$0")/../../.."
@@ -8,4 +8,4 @@ mkdir -p "$folder"
 npm install --prefix "$folder" --no-audit --no-fund --loglevel=error \
     node@22.23.3 @modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
 BECKON_TEST_NODE_MODULES="$(cd "$folder" && pwd)/node_modules" \
-    .venv/bin/pytest tests/agent/mcp/test_conformance.py -q -rP
+    .venv/bin/pytest tests/agent/mcp/test_conformance.py tests/adapter/test_client_conformance.py -q -rP

@@ -6,6 +6,7 @@ to a port of this machine (RFC 8252, section 7.3).
 """
 
 import asyncio
+import logging
 import sys
 import threading
 import time
@@ -22,6 +23,8 @@ from beckon_adapter.mcp.authentication import MemoryTokens
 
 SIGN_IN_SECONDS = 300.0
 _PATH = "/callback"
+# It logs each error with its stack; here the error is one line of the command.
+logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
 _DONE = b"<!doctype html><title>Beckon</title><p>Beckon has the answer. You can close this page."
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
@@ -109,6 +109,9 @@ async def list_server_tools(place: Place, auth: httpx2.Auth | None = None) -> Se
 def _find_cause(error: BaseException, refused: Sequence[int]) -> str | None:
     """Return why there are no tools, `None` for an error that is ours. `refused` are statuses 401 and 403."""
     match error:
+        case OAuthRegistrationError():
+            reason = str(error).partition("<")[0].strip()
+            return f"takes no unknown client ({reason}): make one there, and name it with --client-id"
         case OAuthFlowError() | PermissionError():
             return f"did not accept the sign-in: {error}"
         case MCPError() | OSError() | ValueError() | httpx2.HTTPError() | httpx2.InvalidURL():
