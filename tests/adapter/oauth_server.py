@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -28,6 +30,12 @@ class OAuthServer:
         self.issuer = ""
         self._challenges: dict[str, str] = {}
         mcp = server.streamable_http_app()
+
+        @asynccontextmanager
+        async def run_sessions(_: Starlette) -> AsyncIterator[None]:
+            async with mcp.router.lifespan_context(mcp):
+                yield
+
         self.app = Starlette(
             routes=[
                 Route("/.well-known/oauth-protected-resource/mcp", self._describe_resource),
@@ -37,7 +45,7 @@ class OAuthServer:
                 Route("/token", self._issue_token, methods=["POST"]),
                 Route("/mcp", _Guarded(self, mcp)),
             ],
-            lifespan=lambda _: mcp.router.lifespan_context(mcp),
+            lifespan=run_sessions,
         )
 
     def _base(self, request: Request) -> str:

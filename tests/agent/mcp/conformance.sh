@@ -1,5 +1,6 @@
 #!/bin/sh
-# Run MCP's conformance suite and Inspector against the face, and the suite against our client: needs npm, brings a Node that is new enough.
+# Run MCP's conformance suite and Inspector against the face, and the suite for clients against an import:
+# needs npm, brings a Node that is new enough.
 # The packages stay in the folder of the first argument, by default one for temporary files.
 set -eu
 cd "$(dirname "$0")/../../.."
