@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -123,6 +124,8 @@ if TYPE_CHECKING:
 SESSION_HEADER = "mcp-session-id"
 _WITH_FORMS = "-forms"  # the end of a session id whose client shows forms to a person
 _VERSION = "mcp-protocol-version"
+_WITH_BATCHES = "2025-03-26"
+_MOST_MESSAGES = 50
 _STATELESS = "2026"  # revisions from then on have neither sessions nor a stream of their own
 
 
@@ -202,6 +205,11 @@ class McpFace:
             body = await request.body()
         except ClientDisconnect:
             return
+        if request.headers.get(_VERSION, _WITH_BATCHES) == _WITH_BATCHES and body.lstrip()[:1] == b"[":
+            with contextlib.suppress(ClientGone):
+                answer = await unless_gone(receive, _answer_batch(request, body, handlers))
+                await answer(request.scope, receive, send)
+            return
         opening = read_opening(body, hosted)
         if opening.answer is not None:
             problem = await handlers.take_answer(opening.answer)
@@ -268,6 +276,36 @@ class McpFace:
                 await begun.wait()
                 self._handlers = handlers
             return self._handlers
+
+
+async def _answer_batch(request: Request, body: bytes, handlers: Handlers) -> Response:
+    """Return the answers to a batch, whose messages are handled as requests of their own.
+
+    Only the revision 2025-03-26 has batches (basic, batching).
+    """
+    try:
+        messages = json.loads(body)  # not orjson, which loses the digits of long integers
+    except (ValueError, RecursionError):
+        return refuse_request(400, "the batch is no JSON; send an array of messages")
+    if not 0 < len(messages) <= _MOST_MESSAGES:
+        return refuse_request(400, f"a batch has 1 to {_MOST_MESSAGES} messages, not {len(messages)}")
+    if any(_as_members(message).get("method") == "initialize" for message in messages):
+        return refuse_request(400, "'initialize' cannot be part of a batch; send it by itself first")
+
+    async def answer_message(message: object) -> bytes:
+        answer = bytearray()
+
+        async def gather_body(part: Message) -> None:
+            answer.extend(part.get("body", b""))
+
+        replayed = _replay_body(json.dumps(message).encode(), request.receive)
+        await handlers.plain.handle_request(request.scope, replayed, gather_body)
+        return bytes(answer)
+
+    answers = [answer for answer in await asyncio.gather(*map(answer_message, messages)) if answer]
+    if not answers:
+        return Response(status_code=202)
+    return Response(b"[" + b",".join(answers) + b"]", media_type="application/json")
 
 
 def _import_protocol() -> ModuleType:
