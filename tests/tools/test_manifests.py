@@ -164,6 +164,28 @@ def test_a_tool_that_sends_events_of_its_own_is_reported_its_broker(declared: An
     assert check(found).errors == 0
 
 
+@pytest.mark.parametrize("declared", [write_pages, print_pages])
+def test_a_plain_tool_is_a_deployment_behind_the_service_of_its_trigger(declared: AnyTool) -> None:
+    printed = write_manifests(declared, Placement("pages:write", plain=True))
+    found = {resource.kind: resource for resource in resources("".join(printed.values()))}
+    pod = found["Deployment"].spec["template"]
+    knative = yaml.safe_load(write_manifests(declared, Placement("pages:write"))["service"])["spec"]
+
+    assert found["Trigger"].spec["subscriber"]["ref"] == {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "name": declared.service,
+    }
+    assert found["Service"].spec["selector"] == pod["metadata"]["labels"]
+    assert found["Service"].spec["ports"] == [{"port": 80, "targetPort": 8080}]
+    assert found["SinkBinding"].spec["subject"]["kind"] == "Deployment"
+    (container,) = pod["spec"]["containers"]
+    assert container["readinessProbe"] == {"httpGet": {"path": "/readyz", "port": 8080}}
+    assert container["securityContext"] == knative["template"]["spec"]["containers"][0]["securityContext"]
+    assert ("volumes" in pod["spec"]) == (declared is print_pages)
+    assert check(list(found.values())).errors == 0
+
+
 def test_a_tool_that_answers_late_has_an_outbox_and_a_pod_at_any_time() -> None:
     late, other = (
         yaml.safe_load(write_manifests(declared, Placement("pages:write"))["service"])["spec"]["template"]

@@ -111,6 +111,9 @@ def _make_parser() -> argparse.ArgumentParser:
         "--dead-letters", metavar="URL", default="", help="dead-letter sink, for a Broker that has none"
     )
     manifest.add_argument(
+        "--deployment", action="store_true", help="a Deployment and a Service in place of a Knative Service"
+    )
+    manifest.add_argument(
         "--output", metavar="FOLDER", type=Path, help="write a file each, instead of printing"
     )
     return parser
@@ -136,7 +139,12 @@ def _print_manifests(options: argparse.Namespace, settings: Settings) -> None:
     from beckon_tools.manifests import Placement, save_manifests, write_manifests  # noqa: PLC0415  # see above
 
     placement = Placement(
-        options.name, options.image, options.broker, options.namespace, dead_letters=options.dead_letters
+        options.name,
+        options.image,
+        options.broker,
+        options.namespace,
+        options.dead_letters,
+        plain=options.deployment,
     )
     manifests = write_manifests(find_tool(options.name, settings), placement)
     if options.output is None:

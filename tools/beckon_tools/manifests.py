@@ -48,6 +48,10 @@ _SERVICE_NOTE = """\
 What runs: reached from inside the cluster only, started by the first call,
 stopped when idle. With autoscaling.knative.dev/min-scale "1" the first call
 need not wait for a start."""
+_DEPLOYMENT_NOTE = """\
+What runs. Raise the replicas if calls wait; each Pod answers many at once."""
+_PLAIN_NOTE = """\
+Where the Trigger finds it, inside the cluster only."""
 _LATE_NOTE = """\
 What runs: reached from inside the cluster only. It works after it has taken a
 call, so there is a Pod at any time. The outbox has the answers that no Broker
@@ -61,7 +65,8 @@ class Placement:
     """The placement of a tool in a cluster.
 
     `reference` is its name on the command line. Without a namespace it is the current one. `dead_letters`
-    is the URL of a dead-letter sink, for a Broker that has none of its own.
+    is the URL of a dead-letter sink, for a Broker that has none of its own. With `plain` the tool runs in a
+    Deployment behind a Service, else as a Knative Service.
     """
 
     reference: str
@@ -69,6 +74,7 @@ class Placement:
     broker: str = "default"
     namespace: str | None = None
     dead_letters: str = ""
+    plain: bool = False
 
 
 def event_type(tool: AnyTool, placement: Placement) -> Manifest:
@@ -85,7 +91,7 @@ def event_type(tool: AnyTool, placement: Placement) -> Manifest:
             "type": tool.type,
             "description": tool.description,
             "schemaData": parameters,
-            "reference": _service_reference(tool),
+            "reference": _service_reference(tool, placement),
         },
     }
 
@@ -103,17 +109,68 @@ def trigger_manifest(tool: AnyTool, placement: Placement) -> Manifest:
         "spec": {
             "broker": placement.broker,
             "filter": {"attributes": {"type": tool.type}},
-            "subscriber": {"ref": _service_reference(tool)},
+            "subscriber": {"ref": _service_reference(tool, placement)},
             **_delivery_of(placement),
         },
     }
 
 
-def service_manifest(tool: AnyTool, placement: Placement) -> Manifest:
+def knative_service(tool: AnyTool, placement: Placement) -> Manifest:
     """Return the Knative Service of the tool, with minimal rights.
 
     A tool that answers late has an outbox, and a Pod that does not end when it is idle.
     """
+    late = tool.signature.ticket_parameter is not None
+    return {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": _metadata_of(
+            tool.service,
+            placement,
+            labels={"networking.knative.dev/visibility": "cluster-local"},
+            annotations=_local_command(placement),
+        ),
+        "spec": {
+            "template": {
+                "metadata": {"annotations": {"autoscaling.knative.dev/min-scale": "1" if late else "0"}},
+                "spec": {"timeoutSeconds": 60, **_pod_spec(tool, placement)},
+            }
+        },
+    }
+
+
+def plain_service(tool: AnyTool, placement: Placement) -> Manifest:
+    """Return the Service (v1) in front of the Deployment."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _metadata_of(tool.service, placement, annotations=_local_command(placement)),
+        "spec": {"selector": _labels_of(tool), "ports": [{"port": 80, "targetPort": 8080}]},
+    }
+
+
+def deployment(tool: AnyTool, placement: Placement) -> Manifest:
+    """Return the Deployment of the tool, with minimal rights."""
+    pod = _pod_spec(tool, placement)
+    for probe in ("readinessProbe", "livenessProbe"):
+        pod["containers"][0][probe]["httpGet"]["port"] = 8080
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": _metadata_of(tool.service, placement),
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": _labels_of(tool)},
+            "template": {"metadata": {"labels": _labels_of(tool)}, "spec": pod},
+        },
+    }
+
+
+def _labels_of(tool: AnyTool) -> dict[str, str]:
+    return {"app.kubernetes.io/name": tool.service}
+
+
+def _pod_spec(tool: AnyTool, placement: Placement) -> Manifest:
     late = tool.signature.ticket_parameter is not None
     outbox = {
         "env": [{"name": OUTBOX, "value": f"{_OUTBOX_FOLDER}/answers.db"}],
@@ -121,6 +178,7 @@ def service_manifest(tool: AnyTool, placement: Placement) -> Manifest:
     }
     volumes = {"volumes": [{"name": "outbox", "emptyDir": {"sizeLimit": "1Gi"}}]}
     container = {
+        **({"name": "tool"} if placement.plain else {}),
         "image": placement.image,
         "command": ["python", "-m", "beckon_tools"],
         "args": ["serve", placement.reference, "--host=0.0.0.0"],
@@ -140,27 +198,14 @@ def service_manifest(tool: AnyTool, placement: Placement) -> Manifest:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    return {
-        "apiVersion": "serving.knative.dev/v1",
-        "kind": "Service",
-        "metadata": _metadata_of(
-            tool.service,
-            placement,
-            labels={"networking.knative.dev/visibility": "cluster-local"},
-            annotations=_local_command(placement),
-        ),
-        "spec": {
-            "template": {
-                "metadata": {"annotations": {"autoscaling.knative.dev/min-scale": "1" if late else "0"}},
-                "spec": {"timeoutSeconds": 60, "containers": [container], **(volumes if late else {})},
-            }
-        },
-    }
+    return {"containers": [container], **(volumes if late else {})}
 
 
 def sink_binding(tool: AnyTool, placement: Placement) -> Manifest:
     """Return the SinkBinding of the Service to its Broker."""
-    return bind_to_broker(_metadata_of(tool.service, placement), _service_reference(tool), placement.broker)
+    version, kind = _runs_as(placement)
+    subject = {"apiVersion": version, "kind": kind, "name": tool.service}
+    return bind_to_broker(_metadata_of(tool.service, placement), subject, placement.broker)
 
 
 def bind_to_broker(metadata: Manifest, subject: Manifest, broker: str) -> Manifest:
@@ -177,20 +222,24 @@ def bind_to_broker(metadata: Manifest, subject: Manifest, broker: str) -> Manife
 _WRITERS: Mapping[str, tuple[Callable[[AnyTool, Placement], Manifest], str]] = {
     "eventtype": (event_type, _EVENTTYPE_NOTE),
     "trigger": (trigger_manifest, _TRIGGER_NOTE),
-    "service": (service_manifest, _SERVICE_NOTE),
+    "service": (knative_service, _SERVICE_NOTE),
 }
 
 
 def write_manifests(tool: AnyTool, placement: Placement) -> dict[str, str]:
     """Return the YAML of each manifest, by "eventtype", "trigger" and "service".
 
-    A tool that reports progress or answers later has a "sinkbinding" as well.
+    A plain tool has a "deployment" as well; one that reports progress or answers later a "sinkbinding".
     """
     writers = dict(_WRITERS)
     if placement.dead_letters:
         writers["trigger"] = (trigger_manifest, _DELIVERY_NOTE)
     if tool.signature.ticket_parameter:
-        writers["service"] = (service_manifest, _LATE_NOTE)
+        writers["service"] = (knative_service, _LATE_NOTE)
+    if placement.plain:
+        note = _LATE_NOTE if tool.signature.ticket_parameter else _DEPLOYMENT_NOTE
+        writers["deployment"] = (deployment, note)
+        writers["service"] = (plain_service, _PLAIN_NOTE)
     if tool.signature.ticket_parameter or tool.signature.progress_parameter:
         writers["sinkbinding"] = (sink_binding, _SINK_NOTE)
     return {name: _write_manifest(build(tool, placement), note) for name, (build, note) in writers.items()}
@@ -234,8 +283,14 @@ def _local_command(placement: Placement) -> dict[str, str]:
     return {LOCAL_COMMAND: f"python -m beckon_tools serve {placement.reference}"}
 
 
-def _service_reference(tool: AnyTool) -> Manifest:
-    return {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": tool.service}
+def _service_reference(tool: AnyTool, placement: Placement) -> Manifest:
+    version = "v1" if placement.plain else "serving.knative.dev/v1"
+    return {"apiVersion": version, "kind": "Service", "name": tool.service}
+
+
+def _runs_as(placement: Placement) -> tuple[str, str]:
+    """Return the API version and kind of what starts the tool's Pods."""
+    return ("apps/v1", "Deployment") if placement.plain else ("serving.knative.dev/v1", "Service")
 
 
 def _hint_annotations(tool: AnyTool) -> dict[str, str]:

@@ -12,8 +12,9 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from beckon_cli.errors import CommandError
 from beckon_cli.output import out
@@ -157,14 +158,30 @@ def _beckon_command() -> str:
     return str(called) if called.name == "beckon" else f"{sys.executable} -m beckon_cli"
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ClusterPlace:
+    """Options for the place of a tool in a cluster."""
+
+    namespace: Annotated[
+        str | None, Parameter(help="The namespace; without this, that of kubectl's context.")
+    ] = None
+    broker: Annotated[str, Parameter(help="The Broker of the Trigger; else default.")] = "default"
+    dead_letters: Annotated[
+        str, Parameter(help="The URL of a dead-letter sink, for a Broker that has none of its own.")
+    ] = ""
+
+
+_PLACE = ClusterPlace()
+
+
 def manifest(
     tool: str,
     /,
     *,
     image: str = DEFAULT_IMAGE,
-    namespace: str | None = None,
-    broker: str = "default",
-    dead_letters: str = "",
+    deployment: Annotated[bool, Parameter(negative=())] = False,
+    place: ClusterPlace = _PLACE,
     output: Path | None = None,
 ) -> None:
     """Print a tool's EventType, Trigger and Knative Service.
@@ -177,17 +194,15 @@ def manifest(
         MODULE:FUNCTION, looked for in this folder first; or the name of a tool that ships.
     image
         The container image of the Service; else Beckon's own, with the tools that ship.
-    namespace
-        The namespace; without this, that of kubectl's context.
-    broker
-        The Broker of the Trigger; else default.
-    dead_letters
-        The URL of a dead-letter sink, for a Broker that has none of its own.
+    deployment
+        A Deployment and a Service in place of a Knative Service.
     output
         Write a file each into this folder, instead of printing.
     """
     try:
-        placement = Placement(tool, image, broker, namespace, dead_letters)
+        placement = Placement(
+            tool, image, place.broker, place.namespace, place.dead_letters, plain=deployment
+        )
         manifests = write_manifests(find_tool(tool, Settings.model_construct()), placement)
         if output is None:
             print("".join(manifests.values()), end="")
