@@ -7,10 +7,11 @@ the call of such a tool is posted again then. Any other call ends as `outcome_un
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 import pytest
@@ -44,7 +45,7 @@ def quiet(installed: Platform) -> Iterator[Platform]:
     """The tool, marked as idempotent, once everything about it is well."""
     kube = installed.kube
     kube.run("annotate", "--overwrite", "eventtype", TOOL, f"{IDEMPOTENT}=true")
-    until(lambda: kube.get("tool", TOOL)["spec"].get("idempotent"), within=60, what="an idempotent Tool")
+    until(lambda: _is_idempotent(kube.find("tool", TOOL)), within=60, what="an idempotent Tool")
     until(lambda: _is_repeatable(installed), within=60, what="the idempotent tool in the agent's catalogue")
     until(lambda: _is_well(kube), within=120, what="the Tool")
     until(lambda: installed.call(NAME, {"location": "Porto"}).status_code == 200, within=60, what="a call")
@@ -131,6 +132,10 @@ def _watch(platform: Platform, load: Load, seconds: float) -> None:
         load.reasons.add(reason)
         load.offered.add(NAME in {one["name"] for one in platform.tools()["tools"]})
         time.sleep(0.2)
+
+
+def _is_idempotent(tool: Mapping[str, Any] | None) -> bool:
+    return tool is not None and bool(tool["spec"].get("idempotent"))
 
 
 def _is_repeatable(platform: Platform) -> bool:
