@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx2
 from prometheus_client import Gauge
 
+from beckon_adapter.a2a import A2aCaller
 from beckon_adapter.caller import HttpCaller
 from beckon_adapter.declaration import Call, Prepare, RuleRegistry, Run, declare_tool, has_rule
 from beckon_adapter.egress.client import CheckedNetwork, CheckedTransport, EgressClient
 from beckon_adapter.egress.hosts import AllowedHosts, Credentials
 from beckon_adapter.rule import NamedServer, parse_mcp_rule
 from beckon_adapter.settings import AdapterSettings
-from beckon_contract.catalogue.annotations import HTTP, MCP
+from beckon_contract.catalogue.annotations import A2A, HTTP, MCP
 from beckon_tools.app import Receive, Scope, Send, ToolApp
 from beckon_tools.declaration import AnyTool
 from beckon_tools.settings import MAX_ANSWER_BYTES, USER_AGENT, Settings
@@ -48,6 +49,7 @@ class Backends:
         self.by_annotation: Mapping[str, Prepare] = {
             HTTP: HttpCaller(egress).prepare_rule,
             MCP: self._prepare_mcp_rule,
+            A2A: A2aCaller(egress).prepare_rule,
         }
 
     async def keep_running(self) -> None:

@@ -64,7 +64,7 @@ def result_of(rule: HttpRule, answer: HttpAnswer, host: str, *, repeatable: bool
     `OutcomeUnknown`.
     """
     if answer.status >= 400:
-        _raise_failure(answer, host, repeatable=repeatable)
+        raise_failure(answer, host, repeatable=repeatable)
     if answer.status == 304 or answer.status < 200 or answer.status >= 300:
         raise ToolError(f"{host} answered with status {answer.status}, which is no result")
     if not answer.body.strip():
@@ -127,7 +127,8 @@ def _select_result(expression: str, answer: HttpAnswer, document: object, host: 
         raise ToolError(f"the rule's result does not fit what {host} answered: {first[:MAX_WORDS]}") from None
 
 
-def _raise_failure(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
+def raise_failure(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
+    """Raise the error for an answer with a status of 400 or more, as `result_of` does."""
     said = _error_text(answer)
     detail = f"{host} answered {answer.status}" + (f": {said}" if said else "")
     if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from beckon_adapter.a2a import parse_a2a_rule
 from beckon_adapter.declaration import has_rule, rule_of
 from beckon_adapter.rule import HttpRule, parse_mcp_rule, parse_rule
 from beckon_adapter.templates import parse_target
-from beckon_contract.catalogue.annotations import HTTP, MCP, BrokenPlace, find_parameters
+from beckon_contract.catalogue.annotations import A2A, HTTP, MCP, BrokenPlace, find_parameters
 from beckon_contract.catalogue.diagnostics import Finding, errors, warning
 from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.knative.eventtypes import EventType, InvalidEventType, is_event_type, parse_event_type
@@ -34,6 +35,9 @@ def _check_resource(resource: Resource) -> Iterator[Finding]:
         annotation = rule_of(event_type)
         if annotation == MCP:
             parse_mcp_rule(event_type.annotations[MCP])
+            return
+        if annotation == A2A:
+            parse_a2a_rule(event_type.annotations[A2A])
             return
         rule = parse_rule(event_type.annotations[HTTP], parameters)
     except InvalidFields as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from cloudevents.core.v1.event import CloudEvent as PublicEvent
 from pydantic import BaseModel
 
-from beckon_contract.catalogue.annotations import HTTP, MCP, BrokenPlace, find_parameters, read_options
+from beckon_contract.catalogue.annotations import A2A, HTTP, MCP, BrokenPlace, find_parameters, read_options
 from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.jsontext import NotJsonError, loads
 from beckon_contract.knative.eventtypes import EventType, InvalidEventType, parse_event_type
@@ -50,7 +50,7 @@ Run = Callable[[Mapping[str, object], Call], Awaitable[object]]
 
 logger = logging.getLogger(__name__)
 
-RULES = (HTTP, MCP)
+RULES = (HTTP, MCP, A2A)
 
 Prepare = Callable[[str, Mapping[str, object]], Run]
 """Reads the text of a rule, for parameters in JSON Schema; raises `InvalidFields`."""

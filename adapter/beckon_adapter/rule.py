@@ -21,7 +21,7 @@ type of the argument in a JSON body. An MCP rule names a server, or its address,
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import jmespath
 import orjson
@@ -313,7 +313,6 @@ class NamedServer(BaseModel):
         return self
 
 
-_MCP_PLACE = f"metadata.annotations[{MCP}]"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
@@ -340,18 +339,25 @@ class McpRule(BaseModel):
 
 def parse_mcp_rule(text: str) -> McpRule:
     """Read the annotation's YAML or JSON; raise `InvalidRule`."""
+    return parse_named_rule(text, McpRule, MCP, "server and tool")
+
+
+Rule = TypeVar("Rule", bound=BaseModel)
+
+
+def parse_named_rule(text: str, model: type[Rule], annotation: str, members: str) -> Rule:
+    """Read an annotation's YAML or JSON as a rule with these members at least; raise `InvalidRule`."""
+    place = f"metadata.annotations[{annotation}]"
     try:
         document = read_document(text)
     except NotReadable as error:
-        raise InvalidRule([FieldProblem(_MCP_PLACE, f"not YAML: {error}")]) from None
+        raise InvalidRule([FieldProblem(place, f"not YAML: {error}")]) from None
     if not isinstance(document, dict):
-        raise InvalidRule([FieldProblem(_MCP_PLACE, "must be a mapping with server and tool")])
+        raise InvalidRule([FieldProblem(place, f"must be a mapping with {members}")])
     try:
-        return McpRule.model_validate(document)
+        return model.model_validate(document)
     except ValidationError as error:
         raise InvalidRule(
-            FieldProblem(
-                ".".join([_MCP_PLACE, *map(str, each["loc"])]), each["msg"].removeprefix("Value error, ")
-            )
+            FieldProblem(".".join([place, *map(str, each["loc"])]), each["msg"].removeprefix("Value error, "))
             for each in error.errors(include_url=False)
         ) from None

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cluster.images.building import built_images
 from tests.cluster.kube import Kube
-from tests.cluster.machine.places import places
+from tests.cluster.machine import images
+from tests.cluster.machine.commands import ClusterError
+from tests.cluster.machine.places import Places, places
 
 
 class NoCluster(Exception):
@@ -15,7 +18,7 @@ class NoCluster(Exception):
 
 
 def find_cluster() -> Kube:
-    """Return the cluster; raise `NoCluster` where none answers."""
+    """Return the cluster, with Beckon's images; raise `NoCluster` where none answers."""
     local = places()
     kubeconfig = Path(os.environ.get("KUBECONFIG") or local.kubeconfig)
     kubectl = local.kubectl if local.kubectl.exists() else Path(shutil.which("kubectl") or "")
@@ -27,7 +30,18 @@ def find_cluster() -> Kube:
     answer = kube.attempt("get", "--raw", "/version", timeout=20)
     if answer.returncode != 0:
         raise NoCluster(f"the cluster of {kubeconfig} does not answer: {answer.stderr.strip()}")
+    if kubeconfig == local.kubeconfig:
+        _load_images(local)
     return kube
+
+
+def _load_images(local: Places) -> None:
+    """Make Beckon's images known to the node; another cluster pulls them."""
+    try:
+        for archive in built_images(local).values():
+            images.load(local, archive)
+    except ClusterError as error:
+        raise NoCluster(str(error)) from None
 
 
 @contextmanager

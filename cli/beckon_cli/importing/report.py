@@ -14,6 +14,7 @@ from rich.text import Text
 from beckon_cli.importing.candidates import Found, Part, Skipped, Source, Tool
 from beckon_cli.importing.manifests import Changes
 from beckon_contract.catalogue.annotations import (
+    A2A,
     DESTRUCTIVE,
     HTTP,
     IDEMPOTENT,
@@ -28,7 +29,7 @@ from beckon_contract.schema.parameters import normalise, parameters_changed
 from beckon_sources.folders import read_folder
 
 _HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT)
-_RULES = (HTTP, MCP)
+_RULES = (HTTP, MCP, A2A)
 _RESULTS = (RETURNS,)
 
 

@@ -178,9 +178,10 @@ DESTRUCTIVE = "beckon.dev/destructive"
 # What of the tool's answer is the reply, and by which attribute a reply names its call.
 REPLY = "beckon.dev/reply"
 REPLY_ATTRIBUTE = "beckon.dev/reply-attribute"
-# How the HTTP adapter serves the tool: as a request to an API, or as a tool of an MCP server.
+# How the adapter serves the tool: by a request to an API, a tool of an MCP server, or an A2A agent.
 HTTP = "beckon.dev/http"
 MCP = "beckon.dev/mcp"
+A2A = "beckon.dev/a2a"
 # The source from which a program made the manifest, so that it can make it again.
 IMPORTED_FROM = "beckon.dev/imported-from"
 KNOWN = frozenset(
@@ -199,6 +200,7 @@ KNOWN = frozenset(
         REPLY_ATTRIBUTE,
         HTTP,
         MCP,
+        A2A,
         IMPORTED_FROM,
     }
 )

@@ -1,0 +1,272 @@
+"""Calls of A2A agents (https://a2a-protocol.org): a message, the task that it begins, and the task's result.
+
+The rule, in `beckon.dev/a2a`:
+
+    agent: https://agents.example.com/a2a    # the URL of the agent's JSON-RPC interface
+    version: "1.0"                           # or "0.3"
+    skill: find-flights                      # goes with the message as `skillId` in its metadata
+    timeout: 10m
+    credential: flights
+
+A message is sent without waiting, and its task is read until it ends. So no connection is open for long, and
+an agent that is away for a moment loses nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import stamina
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from beckon_adapter.caller import is_json, raise_failure
+from beckon_adapter.declaration import Call, Run
+from beckon_adapter.egress.client import EgressClient, HttpAnswer, TooLarge, Unreachable
+from beckon_adapter.egress.hosts import NoCredential, NotAllowed
+from beckon_adapter.request import HttpRequest
+from beckon_adapter.rule import parse_named_rule, read_seconds
+from beckon_adapter.templates import parse_target
+from beckon_contract.catalogue.annotations import A2A
+from beckon_contract.jsontext import NotJsonError, dumps, loads
+from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
+from beckon_tools.signature import InvalidArguments
+
+logger = logging.getLogger(__name__)
+
+MESSAGE = "message"
+PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        MESSAGE: {
+            "type": "string",
+            "minLength": 1,
+            "description": "The request to the agent, in words, with all that it has to know.",
+        }
+    },
+    "required": [MESSAGE],
+    "additionalProperties": False,
+}
+"""The parameters of an EventType with such a rule."""
+
+_REQUEST_SECONDS = 30.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # seconds between two readings of a task
+_READINGS_LOST = 5  # in a row, until the outcome counts as unknown
+_METHODS = {"1.0": ("SendMessage", "GetTask"), "0.3": ("message/send", "tasks/get")}
+_FAILED = {"failed": "failed", "rejected": "refused the request", "canceled": "cancelled its task"}
+_ASKING = {"input-required": "needs an answer", "auth-required": "needs a sign-in"}
+_CURE = "; call it again with a message that has all that it needs"
+
+
+class A2aRule(BaseModel):
+    """One rule; `timeout` is in seconds, from the message to the end of its task."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    agent: str
+    version: Literal["1.0", "0.3"] = "1.0"
+    skill: str = Field("", max_length=200)
+    timeout: Annotated[float, BeforeValidator(read_seconds)] = 60.0
+    credential: str | None = Field(None, pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+
+    @field_validator("agent")
+    @classmethod
+    def _is_agent(cls, value: str) -> str:
+        if any(segment.names for segment in parse_target(value).path):
+            raise ValueError("the URL of an agent has no arguments in it")
+        return value
+
+
+def parse_a2a_rule(text: str) -> A2aRule:
+    """Read the annotation's YAML or JSON; raise `InvalidRule`."""
+    return parse_named_rule(text, A2aRule, A2A, "agent: https://…")
+
+
+@dataclass(frozen=True, slots=True)
+class A2aCaller:
+    """Calls A2A agents through one `EgressClient`."""
+
+    egress: EgressClient
+
+    def prepare_rule(self, text: str, _: Mapping[str, object]) -> Run:
+        """Return the function for the calls of one rule; raise `InvalidRule`."""
+        rule = parse_a2a_rule(text)
+
+        async def run_call(arguments: Mapping[str, object], call: Call) -> object:
+            return await self.call_agent(rule, arguments, call)
+
+        return run_call
+
+    async def call_agent(self, rule: A2aRule, arguments: Mapping[str, object], call: Call) -> object:
+        """Return the result of an agent's task.
+
+        Raises `InvalidArguments`, `ToolError`, `OutcomeUnknown`, and `Retry` if the Broker should deliver
+        the call again.
+        """
+        host = urlsplit(rule.agent).hostname or ""
+        message = arguments.get(MESSAGE)
+        if not isinstance(message, str):
+            raise InvalidArguments((f"{MESSAGE}: send the request to the agent, as a text",))
+        try:
+            async with asyncio.timeout(rule.timeout):
+                found = await self._send_message(rule, message, call)
+                return read_result(await self._finish_task(rule, found, call), host)
+        except TimeoutError:
+            raise OutcomeUnknown(f"{host} did not end the task within {rule.timeout:g} s") from None
+        except (NotAllowed, NoCredential) as error:
+            logger.warning("event %s was not sent: %s", call.id, error)
+            raise ToolError(str(error)) from None
+        except TooLarge as error:
+            raise ToolError(f"{host} {error}") from None
+        except Unreachable as error:
+            if call.repeatable or not error.sent:
+                raise Retry(f"{host} {error}") from None
+            raise OutcomeUnknown(f"{host} {error}; the agent may have begun the task") from None
+
+    async def _send_message(self, rule: A2aRule, message: str, call: Call) -> Mapping[str, Any]:
+        """Return the task that a message begins, or the message that answers it."""
+        modern = rule.version == "1.0"
+        part: dict[str, Any] = {"text": message} if modern else {"kind": "text", "text": message}
+        sent = {
+            # The same at every delivery: an agent may know by it that the call is no new one.
+            "messageId": call.key,
+            "role": "ROLE_USER" if modern else "user",
+            "parts": [part],
+            **({} if modern else {"kind": "message"}),
+            **({"metadata": {"skillId": rule.skill}} if rule.skill else {}),
+        }
+        at_once = {"returnImmediately": True} if modern else {"blocking": False}
+        params = {"message": sent, "configuration": at_once}
+        return await self._request(rule, _METHODS[rule.version][0], params, repeatable=call.repeatable)
+
+    async def _finish_task(self, rule: A2aRule, found: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+        """Return a task as it is at its end; report what it says meanwhile."""
+        wait, said, number = _FIRST_WAIT, "", 0
+        while (task := as_task(found)) is not None and _is_in_progress(task):
+            text = " ".join(_texts(_status_parts(task)))
+            if call.report is not None and text and text != said:
+                said, number = text, number + 1
+                await call.report(number, None, text)
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+            found = await self._read_task(rule, str(task.get("id")))
+        return found
+
+    async def _read_task(self, rule: A2aRule, task_id: str) -> Mapping[str, Any]:
+        """Read a task. The readings are repeated: they change nothing."""
+        async for attempt in stamina.retry_context(
+            on=(Unreachable, Retry), attempts=_READINGS_LOST, timeout=None, wait_initial=1.0
+        ):
+            with attempt:
+                try:
+                    return await self._request(
+                        rule, _METHODS[rule.version][1], {"id": task_id}, repeatable=True
+                    )
+                except Unreachable as error:
+                    raise Unreachable(str(error), sent=True) from None
+        raise AssertionError("the last attempt raises")
+
+    async def _request(
+        self, rule: A2aRule, method: str, params: Mapping[str, object], *, repeatable: bool
+    ) -> Mapping[str, Any]:
+        """Return the result of one JSON-RPC request."""
+        body = dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        headers = (
+            ("content-type", "application/json"),
+            ("accept", "application/json"),
+            ("a2a-version", rule.version),
+        )
+        request = HttpRequest("POST", rule.agent, headers, body)
+        answer = await self.egress.send_request(request, rule.credential, _REQUEST_SECONDS)
+        return _read_answer(answer, urlsplit(rule.agent).hostname or "", repeatable=repeatable)
+
+
+def _read_answer(answer: HttpAnswer, host: str, *, repeatable: bool) -> Mapping[str, Any]:
+    document: object = None
+    if is_json(answer.media_type):
+        try:
+            document = loads(answer.body)
+        except NotJsonError as error:
+            raise ToolError(f"{host} answered with what it calls JSON and is none: {error}") from None
+    match document:
+        case {"error": {"code": code, "message": message}}:
+            raise ToolError(f"{host} refused the request: {str(message)[:300]} ({code})")
+    if answer.status >= 400:
+        raise_failure(answer, host, repeatable=repeatable)
+    result = document.get("result") if isinstance(document, dict) else None
+    if not isinstance(result, dict):
+        raise ToolError(f"{host} answered with status {answer.status} and no result of A2A")
+    return result
+
+
+def as_task(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the task of a result in either version of the protocol; `None` for a message."""
+    task = result.get("task", result)
+    return task if isinstance(task, dict) and isinstance(task.get("status"), dict) else None
+
+
+def _state_of(task: Mapping[str, Any]) -> str:
+    """Return the state in the words of version 0.3, such as `input-required`."""
+    return str(task["status"].get("state", "")).lower().removeprefix("task_state_").replace("_", "-")
+
+
+def _is_in_progress(task: Mapping[str, Any]) -> bool:
+    return _state_of(task) in ("submitted", "working", "unspecified", "unknown", "")
+
+
+def _status_parts(task: Mapping[str, Any]) -> list[Any]:
+    return _parts_of(task["status"].get("message"))
+
+
+def _parts_of(holder: object) -> list[Any]:
+    parts = holder.get("parts") if isinstance(holder, dict) else None
+    return parts if isinstance(parts, list) else []
+
+
+def read_result(found: Mapping[str, Any], host: str) -> object:
+    """Return the result of a task that has ended, or of a message.
+
+    It is the content of the task's artifacts, without any that of its last message: a text, or the data, or
+    a list of both. Raises `ToolError` for a task that failed, was refused, or needs an answer.
+    """
+    task = as_task(found)
+    if task is None:
+        return _join_parts(_parts_of(found.get("message", found)))
+    state, said = _state_of(task), " ".join(_texts(_status_parts(task)))[:2_000]
+    if state in _FAILED:
+        raise ToolError(f"the agent at {host} {_FAILED[state]}{f': {said}' if said else ''}")
+    if state in _ASKING:
+        raise ToolError(f"the agent at {host} {_ASKING[state]}{f': {said}' if said else ''}{_CURE}")
+    artifacts = task.get("artifacts")
+    parts = list(chain.from_iterable(map(_parts_of, artifacts if isinstance(artifacts, list) else ())))
+    return _join_parts(parts or _status_parts(task))
+
+
+def _texts(parts: list[Any]) -> Iterator[str]:
+    return (part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+def _join_parts(parts: list[Any]) -> object:
+    """Return one value for parts; texts that follow each other are one text."""
+    found: list[object] = []
+    for part in filter(lambda each: isinstance(each, dict), parts):
+        value = _value_of(part)
+        if isinstance(value, str) and found and isinstance(found[-1], str):
+            found[-1] += value
+        else:
+            found.append(value)
+    return found[0] if len(found) == 1 else found
+
+
+def _value_of(part: Mapping[str, Any]) -> object:
+    if isinstance(part.get("text"), str):
+        return part["text"]
+    file = part.get("file", part)
+    data = file.get("raw") or file.get("bytes")
+    if isinstance(data, str):
+        kind = str(file.get("mediaType") or file.get("mimeType") or "application/octet-stream")
+        return {"media_type": kind, "data_base64": data}
+    return part.get("data") if "data" in part else {name: file[name] for name in file if name != "kind"}
