@@ -107,6 +107,16 @@ beckon import mcp --name time --into time -- uvx mcp-server-time
 The second writes an image for a cluster as well. What cannot be a tool is skipped with its reason.
 Importing again replaces the files that it has written before, and no others.
 """
+_A2A_HELP = """Make EventTypes and Triggers of an A2A agent's skills; their calls are messages to the agent.
+
+For instance:
+
+```
+beckon import a2a https://agents.example.com/travel --output manifests
+```
+
+Importing again replaces the files that it has written before, and no others.
+"""
 
 
 def _version() -> str:
@@ -131,6 +141,7 @@ for _name, (_target, _help) in _COMMANDS.items():
 _import = App(name="import", help="Make tools of what exists already, without code.")
 _import.command("beckon_cli.commands.importing_openapi:openapi", name="openapi", help=_OPENAPI_HELP)
 _import.command("beckon_cli.commands.importing_mcp:mcp", name="mcp", help=_MCP_HELP)
+_import.command("beckon_cli.commands.importing_a2a:a2a", name="a2a", help=_A2A_HELP)
 app.command(_import)
 
 
