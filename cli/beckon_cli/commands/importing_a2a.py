@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from beckon_cli.commands.importing_flow import How, Where, carry_out
 from beckon_cli.errors import CommandError
-from beckon_cli.importing.a2a import Wanted, find_skills
+from beckon_cli.importing.a2a import WantedSkills, find_skills
 from beckon_cli.importing.candidates import Found, Tool
 from beckon_contract.catalogue.annotations import parse_timeout
 
@@ -48,6 +48,8 @@ def a2a(url: str, /, *, which: A2aSelection = _WHICH, where: Where = _WHERE, how
 
     def find() -> Found[Tool]:
         token = which.token_file.read_text(encoding="utf-8").strip() if which.token_file else ""
-        return find_skills(url, Wanted(which.select, which.name, which.credential, which.timeout, token))
+        return find_skills(
+            url, WantedSkills(which.select, which.name, which.credential, which.timeout, token)
+        )
 
     carry_out(find, where, how)

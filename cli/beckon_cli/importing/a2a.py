@@ -85,7 +85,7 @@ class AgentCard(_CardPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedSkills:
     """The options of an import.
 
     `words` select skills; without any, all are imported. Without a `name` the card's is used. The agent is
@@ -144,7 +144,7 @@ class ImportedSkill:
         return {}
 
 
-def find_skills(address: str, wanted: Wanted) -> Found[ImportedSkill]:
+def find_skills(address: str, wanted: WantedSkills) -> Found[ImportedSkill]:
     """Read an agent's card and return the results of the import. Raises `NoSource`."""
     place, card = _read_card(address, wanted.token)
     interface = card.find_interface()
@@ -192,7 +192,7 @@ def _read_card(address: str, token: str) -> tuple[str, AgentCard]:
 
 
 def _import_skills(
-    card: AgentCard, name: str, url: str, version: str, wanted: Wanted
+    card: AgentCard, name: str, url: str, version: str, wanted: WantedSkills
 ) -> Iterator[ImportedSkill | Skipped]:
     taken: set[str] = set()
     secured = bool(card.security or card.security_requirements) and not wanted.credential
