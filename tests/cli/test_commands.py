@@ -253,7 +253,7 @@ def test_help_of_an_import_has_an_example_and_no_default_that_is_nothing() -> No
         page = beckon("import", kind, "--help").stdout
         assert "For instance:" in page
         assert "[default" not in page
-    assert beckon("import", "--help").stdout.count("Make EventTypes") == 2
+    assert beckon("import", "--help").stdout.count("Make EventTypes") == 3
 
 
 @pytest.mark.parametrize("host", ["203.0.113.7", "no-such-host.invalid"])
