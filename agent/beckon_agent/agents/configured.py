@@ -41,7 +41,14 @@ def agent_of(written: AgentResource, own: Own) -> Agent:
     limits = _merge_limits(written.limits, own.agent.limits)
     pinned = own.agent.pinned if written.pinned is None else written.pinned
     return Agent(
-        written.name, written.namespace, prompt, limits, written.terms, pinned, written.output_schema
+        written.name,
+        written.namespace,
+        prompt,
+        limits,
+        written.terms,
+        pinned,
+        written.output_schema,
+        written.publish_prompt,
     )
 
 

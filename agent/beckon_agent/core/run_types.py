@@ -192,7 +192,8 @@ class Agent:
     """One agent as the API names it: prompt, limits, terms of use.
 
     `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent.
-    `output_schema` is the JSON Schema of answers to requests without a format of their own.
+    `output_schema` is the JSON Schema of answers to requests without a format of their own. With
+    `publish_prompt`, MCP clients may read the system prompt.
     """
 
     name: str
@@ -202,6 +203,7 @@ class Agent:
     terms: Terms = NO_TERMS
     pinned: tuple[str, ...] = ()
     output_schema: Mapping[str, object] | None = None
+    publish_prompt: bool = False
 
     @property
     def source(self) -> str:

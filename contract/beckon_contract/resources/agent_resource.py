@@ -20,6 +20,7 @@ DEFAULT_KEY = "api-key"
 
 _SPEC = (
     "systemPrompt",
+    "publishPrompt",
     "model",
     "textCalls",
     "outputSchema",
@@ -102,7 +103,8 @@ class AgentResource:
 
     `pinned` are names of EventTypes, or of tools as models see them, that the model is always sent; `None`
     means the setting of the agent service. `text_calls` says which calls are recovered from the text of an
-    answer. `output_schema` is the JSON Schema of the agent's answers, `None` for plain text.
+    answer. `output_schema` is the JSON Schema of the agent's answers, `None` for plain text. With
+    `publish_prompt`, MCP clients may read the system prompt.
     """
 
     namespace: str
@@ -117,6 +119,7 @@ class AgentResource:
     pinned: tuple[str, ...] | None = None
     text_calls: TextCalls | None = None
     output_schema: Mapping[str, object] | None = None
+    publish_prompt: bool = False
 
 
 def is_agent(resource: Resource) -> bool:
@@ -147,6 +150,7 @@ def read_agent(resource: Resource) -> AgentResource:
         terms=read_terms(spec),
         text_calls=_text_calls(spec),
         output_schema=_output_schema(spec),
+        publish_prompt=bool(spec.boolean("publishPrompt")),
         pinned=None if tools is None or tools.values.get(_PINNED) is None else tools.strings(_PINNED),
     )
     if report.problems:

@@ -89,10 +89,13 @@ async def mcp_server(
     settings: McpSettings | None = None,
     *,
     max_runs: int = 16,
+    publish_prompt: bool = False,
     around: Callable[[ASGIApp], ASGIApp] = RequestIds,
 ) -> AsyncIterator[McpServer]:
     """Serve the tools of a folder, with `around` in front; no model is asked."""
-    agent = Agent("beckon", "default", "You are a test.", Limits(call_timeout=10))
+    agent = Agent(
+        "beckon", "default", "You are a test.", Limits(call_timeout=10), publish_prompt=publish_prompt
+    )
     catalogue = Still(FolderSource([folder], agent.source).current)
     async with ModelClient(CLOSED, "", "m") as client, aiohttp.ClientSession() as session:
         hosted = AgentHandle(agent.name, agent, DialectModel(client, "native"), catalogue)

@@ -51,13 +51,16 @@ NOT_OFFERED = (
     "tools-call-sampling",
     "tools-call-with-logging",
 )
-"""Scenarios of what is no part of the face: it has tools, and they ask their callers nothing."""
+"""Scenarios of what is no part of the face, or needs a server of the suite's own.
+
+The suite's prompts have arguments and files, and its tools request answers, samples and roots of callers.
+The face has the prompt of an agent, and requests approvals alone. Its tasks are tried by `task_client`.
+"""
 
 EXPECTED = {
     LEGACY: set[str](),
     MODERN: {
         # Lists of what is not offered.
-        "sep-2549-prompts-list-caching-hints",
         "sep-2549-resources-list-caching-hints",
         "sep-2549-resources-templates-list-caching-hints",
         # They need tools that ask their caller, or write MCP's log.
@@ -65,6 +68,8 @@ EXPECTED = {
         "sep-2575-missing-capability-http-400",
         "sep-2575-http-server-no-independent-requests-on-stream",
         "sep-2575-server-no-log-without-loglevel",
+        # A list has one prompt or none, by the Agent; no change of it is announced.
+        "sep-2575-server-sends-prompts-list-changed-on-subscription",
         # It needs a tool that changes the catalogue; test_streams.py has the same.
         "sep-2575-server-sends-tools-list-changed-on-subscription",
     },

@@ -106,7 +106,7 @@ class Protocol(Server[Any]):
             "beckon",
             version=version("beckon-agent"),
             title="Beckon",
-            cache_hints={"tools/list": _FRESH},
+            cache_hints={"tools/list": _FRESH, "prompts/list": _FRESH},
             get_tool_input_schema=_load_schema,
         )
         self._calling = calling
@@ -118,6 +118,8 @@ class Protocol(Server[Any]):
         self.middleware.append(_guard_handler)
         self.add_request_handler("tools/list", types.PaginatedRequestParams, self._list_tools)
         self.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)
+        self.add_request_handler("prompts/list", types.PaginatedRequestParams, _list_prompts)
+        self.add_request_handler("prompts/get", types.GetPromptRequestParams, _read_prompt)
         self.add_request_handler(
             "subscriptions/listen", types.SubscriptionsListenRequestParams, self._listen_to_changes
         )
@@ -256,6 +258,22 @@ class Handlers:
         async with self.streaming.run(), self.plain.run():
             begun.set()
             await stopping.wait()
+
+
+async def _list_prompts(_: Context, __: types.PaginatedRequestParams) -> types.ListPromptsResult:
+    """Return the prompt of the agent, if its owner publishes it."""
+    hosted = notifications.current.get().hosted
+    description = f"The instructions of the agent {hosted.name}."
+    listed = types.Prompt(name=hosted.name, description=description)
+    return types.ListPromptsResult(prompts=[listed] if hosted.agent.publish_prompt else [])
+
+
+async def _read_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    hosted = notifications.current.get().hosted
+    if params.name != hosted.name or not hosted.agent.publish_prompt:
+        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:80]!r} here")
+    text = types.TextContent(type="text", text=hosted.agent.system_prompt)
+    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
 
 def _find_tool(name: str) -> Tool | None:
