@@ -69,7 +69,6 @@ async def test_what_is_no_request_is_refused(
         ("tools/call", {"name": "test_echo", "arguments": "x"}, -32602),
         ("tools/call", {"name": "x" * 500}, -32602),
         ("resources/list", {}, -32601),
-        ("resources/list", {}, -32601),
         ("nonsense", {}, -32601),
     ],
 )
