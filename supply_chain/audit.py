@@ -42,7 +42,7 @@ def vulnerabilities(packages: Sequence[Package], service: str) -> dict[Package, 
     found: dict[Package, list[str]] = {}
     for start in range(0, len(packages), _BATCH):
         batch = packages[start : start + _BATCH]
-        answer = _ask(service, {"queries": [{"package": {"purl": one.purl}} for one in batch]})
+        answer = _query(service, {"queries": [{"package": {"purl": one.purl}} for one in batch]})
         results = answer.get("results")
         if not isinstance(results, list) or len(results) != len(batch):
             raise Unreachable(f"{service} answered without a result for each package")
@@ -53,7 +53,7 @@ def vulnerabilities(packages: Sequence[Package], service: str) -> dict[Package, 
     return found
 
 
-def _ask(service: str, question: Mapping[str, object]) -> dict[str, Any]:
+def _query(service: str, question: Mapping[str, object]) -> dict[str, Any]:
     try:
         response = httpx.post(f"{service.rstrip('/')}/v1/querybatch", json=question, timeout=_SECONDS)
         response.raise_for_status()

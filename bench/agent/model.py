@@ -2,12 +2,12 @@
 
 A question holds its orders in brackets, such as `[bench city=17 words=32]`:
 
-- `city=N`: call the tool first, for `city-N`, and tell its result in the answer; without it, answer at once.
+- `city=N`: call the tool first, for `city-N`, and write its result; without it, answer at once.
 - `words=N`: the answer has so many words, each a chunk of its own where it is streamed.
 - `every=N`: the milliseconds between two chunks; none by default.
 - `together=N`: no answer begins before so many are asked for.
 
-The second turn is told by the tool's result in the conversation, whose number the answer repeats: so an
+The second turn is recognised by the tool's result in the conversation, whose number the answer repeats: so an
 answer is right only if the whole way worked. Requests are searched and not parsed, which keeps the model
 cheap. `GET /peak` returns the most answers in progress at once.
 `python -m bench.agent.model` prints its port and ends when its input does.

@@ -25,7 +25,7 @@ _MOST_EXPORTED = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """What is compared, and the collector that those with traces tell."""
+    """What is compared, and the collector that those with traces send them to."""
 
     collector: Collector
     contestants: Sequence[Contestant]
@@ -45,7 +45,7 @@ async def traced(field: Field) -> Traced:
 
 
 async def compare(those: Traced, amount: Amount) -> int:
-    """Print the table; return how many answers were wrong, or how many of the contestants told no spans."""
+    """Print the table; return how many answers were wrong, or how many of the contestants sent no spans."""
     collector, contestants = those.collector, those.contestants
     found = {one.name: measure.Runs() for one in contestants}
     idle = {one.name: one.own.rss_megabytes() for one in contestants}

@@ -106,7 +106,7 @@ async def measure(kube: Kube, plan: Plan) -> None:
         rows = [(name, f"{pods_of(kube, name).rss_megabytes():.0f}") for name in ("operator", "agent")]
         show("Memory after all of it, RSS in MB", ("", "MB"), rows)
         print(f"{model.requests} requests to the model, {model.declared} tools in the last; ", end="")
-        print(f"{await missed_changes(kube)} changes that the operator's watches did not tell of\n")
+        print(f"{await missed_changes(kube)} changes that the operator's watches did not bring\n")
         await _call(url, manifests.declared_name(manifests.name_of(plan.tools - 1)))
 
 

@@ -60,7 +60,7 @@ def pods_of(kube: Kube, component: str) -> Pods:
 
 
 async def missed_changes(kube: Kube) -> int:
-    """Return how many changes the operator found by comparing, since no watch had told it of them."""
+    """Return how many changes the operator found by comparing, since no watch had brought them."""
     async with httpx.AsyncClient(timeout=10) as client:
         answer = await client.get(f"http://{service_address(kube, 'beckon-operator')}/metrics")
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}

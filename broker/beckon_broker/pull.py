@@ -43,7 +43,7 @@ class Pull:
         self._receive = receive
         self._open = 0  # messages that the request in force may still bring
         self._change = asyncio.Event()
-        self._heard = False
+        self._alive = False
         self._inbox = ""
         self._subscription: Subscription | None = None
         self._stopped = False
@@ -71,16 +71,16 @@ class Pull:
     async def run(self) -> None:
         """Pull until stopped."""
         self._inbox = self._client.new_inbox()
-        self._subscription = await self._client.subscribe(f"{self._inbox}.*", cb=self._hear)
+        self._subscription = await self._client.subscribe(f"{self._inbox}.*", cb=self._take_message)
         while not self._stopped:
-            await self._ask()
-            while self._open and self._heard:
-                self._heard = False
+            await self._request_messages()
+            while self._open and self._alive:
+                self._alive = False
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._change.wait(), _SILENCE_SECONDS)
             self._change.clear()
 
-    async def _ask(self) -> None:
+    async def _request_messages(self) -> None:
         """Send a request for as many messages as there is room for; without room, wait for it."""
         while (room := min(self._room(), _BATCH)) <= 0 and not self._stopped:
             self._open = 0
@@ -90,7 +90,7 @@ class Pull:
         if self._stopped:
             return
         self._number += 1
-        self._open, self._heard = room, True
+        self._open, self._alive = room, True
         wanted = {
             "batch": room,
             "expires": _nanoseconds(_PULL_SECONDS),
@@ -104,8 +104,8 @@ class Pull:
             logger.warning("events cannot be pulled at the moment: %s", error)
             await asyncio.sleep(_UNREADY_SECONDS)
 
-    async def _hear(self, message: Msg) -> None:
-        self._heard = True
+    async def _take_message(self, message: Msg) -> None:
+        self._alive = True
         if message.subject.startswith(self._inbox):
             status = (message.headers or {}).get("Status")
             if status not in {None, _HEARTBEAT} and message.subject.endswith(f".{self._number}"):

@@ -49,7 +49,7 @@ class Queues:
 
     async def run(self) -> None:
         """Open the queues that are announced, and those that a look finds, until cancelled."""
-        await self._client.subscribe(self._subjects.opened, cb=self._hear)
+        await self._client.subscribe(self._subjects.opened, cb=self._open_announced)
         while True:
             await self._look()
             await asyncio.sleep(_LOOK_SECONDS)
@@ -65,7 +65,7 @@ class Queues:
         for pull in pulls.values():
             await pull.stop()
 
-    async def _hear(self, message: Msg) -> None:
+    async def _open_announced(self, message: Msg) -> None:
         queue = queue_of(message.data.decode())
         if queue is not None:
             await self._open(queue)

@@ -56,7 +56,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._post: Post | None = None
         self._reused = False
-        self._heard = 0
+        self._received = 0
         self._retry_after = ""
         self._deduplication = 0
         self.idle_since = 0.0
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         """Send a post; the connection must be free."""
         self._post = post
         post.sent = True
-        self._heard = 0
+        self._received = 0
         self._retry_after = ""
         self._deduplication = 0
         cast(asyncio.Transport, self._transport).write(post.message)
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read the answer; unrequested data ends the connection."""
-        self._heard += len(data)
+        self._received += len(data)
         if self._post is None:
             self.close()
             return
@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self.give_up("its answer is not one to a POST of HTTP/1.1")
             return
-        if self._heard > _LONGEST_ANSWER:
+        if self._received > _LONGEST_ANSWER:
             self.give_up("its answer is too long")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
         # The parser and this refer to each other, and the collector seldom runs.
         del self._parser
         post, self._post = self._post, None
-        if post is not None and self._reused and not self._heard and post.repeats:
+        if post is not None and self._reused and not self._received and post.repeats:
             post.repeats = False
             self._owner.lost(self, post)
             return

@@ -15,7 +15,7 @@ _NOT_READ = "not read yet"
 class Line:
     """The state of one watched collection.
 
-    `complete` is true once it has been read, `trouble` is `None` while it is watched, and `heard` is the
+    `complete` is true once it has been read, `trouble` is `None` while it is watched, and `last_event` is the
     time of the last message. If it is not `required`, the service is ready even if the API server refuses
     it: a namespace that was deleted with its roles must not keep all others from their agents.
     """
@@ -25,7 +25,7 @@ class Line:
     complete: bool = False
     refused: bool = False
     trouble: str | None = _NOT_READ
-    heard: float = field(default_factory=time.monotonic)
+    last_event: float = field(default_factory=time.monotonic)
 
     @property
     def enough(self) -> bool:
@@ -41,7 +41,7 @@ class Line:
 
     def hear(self) -> None:
         """Note the time of a message from the API server about it."""
-        self.heard = time.monotonic()
+        self.last_event = time.monotonic()
 
 
 class Contact:
@@ -89,7 +89,7 @@ class Contact:
     def age(self) -> float:
         """The longest silence about a collection, in seconds."""
         now = time.monotonic()
-        return max((now - line.heard for line in self._lines), default=0.0)
+        return max((now - line.last_event for line in self._lines), default=0.0)
 
     def good(self, line: Line) -> None:
         """Note a working watch, and log the end of all trouble."""

@@ -265,8 +265,8 @@ class McpCaller:
         async def pass_report(done: float, total: float | None, message: str) -> None:
             await send_report(done, total, str(self._without_secrets(rule, message)))
 
-        async with passed_on(pass_report) as heard:
-            return await server.call_tool(rule.tool, arguments, rule.timeout, heard)
+        async with passed_on(pass_report) as on_progress:
+            return await server.call_tool(rule.tool, arguments, rule.timeout, on_progress)
 
     async def close(self) -> None:
         """Cancel the checks, and close every server."""

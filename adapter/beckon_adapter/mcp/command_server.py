@@ -177,7 +177,7 @@ class CommandServer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
+        self, tool: str, arguments: Mapping[str, Any], seconds: float, on_progress: ProgressFnT | None = None
     ) -> CallToolResult:
         """Call the tool, starting the command if it is not running."""
         sent = False
@@ -186,7 +186,9 @@ class CommandServer:
             try:
                 async with asyncio.timeout(seconds):
                     sent = True
-                    return await run.client.result().call_tool(tool, dict(arguments), progress_callback=heard)
+                    return await run.client.result().call_tool(
+                        tool, dict(arguments), progress_callback=on_progress
+                    )
             except TimeoutError:
                 self._spawn_task(self._look_after(run))
                 raise

@@ -87,9 +87,9 @@ class Server(Protocol):
     """One MCP server."""
 
     async def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
+        self, tool: str, arguments: Mapping[str, Any], seconds: float, on_progress: ProgressFnT | None = None
     ) -> CallToolResult:
-        """Return the result of a tool; `heard` receives its progress.
+        """Return the result of a tool; `on_progress` receives its progress.
 
         Raises `Unreachable`, `ToolError` if the server refuses the call, and the errors of outgoing
         requests.
@@ -113,7 +113,7 @@ class HttpServer:
     client: httpx2.AsyncClient
 
     async def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float, heard: ProgressFnT | None = None
+        self, tool: str, arguments: Mapping[str, Any], seconds: float, on_progress: ProgressFnT | None = None
     ) -> CallToolResult:
         """Connect, list the tools, call the tool, and disconnect.
 
@@ -125,7 +125,7 @@ class HttpServer:
             async with asyncio.timeout(seconds), self._open_connection() as client:
                 await read_tool_list(client)
                 sent = True
-                return await client.call_tool(tool, dict(arguments), progress_callback=heard)
+                return await client.call_tool(tool, dict(arguments), progress_callback=on_progress)
 
     async def list_tools(self) -> Sequence[Tool]:
         """Connect, list the tools, and disconnect."""

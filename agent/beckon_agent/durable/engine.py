@@ -108,7 +108,7 @@ class RunEngine:
 
         Past events come first, then new ones. The numbers are 1, 2, ….
         """
-        number, heard = 0, ReportsSeen()
+        number, seen = 0, ReportsSeen()
         while True:
             worker = self._legs.get(run_id)
             # Before the log is read: then the log has all events of a run that has ended.
@@ -126,7 +126,7 @@ class RunEngine:
             if worker is None and (run is None or run.status in FINAL):
                 return
             if run is not None and run.status == "suspended":
-                for report in heard.new_reports(await self._store.journal.list_reports(run_id)):
+                for report in seen.new_reports(await self._store.journal.list_reports(run_id)):
                     yield number, report
             await asyncio.sleep(0 if worker is not None or run_id in self._legs else self._pace.look)
 

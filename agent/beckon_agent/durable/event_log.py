@@ -134,7 +134,7 @@ class Broadcast:
         It ends when this process publishes no more. A report has the number of the event before it.
         """
         number = after
-        heard: dict[str, CallProgressed] = {}
+        newest: dict[str, CallProgressed] = {}
         self.followers += 1
         try:
             while True:
@@ -143,8 +143,8 @@ class Broadcast:
                     number += 1
                     yield number, self._events[number - 1]
                 for call, report in list(self._reports.items()):
-                    if call in self._running and heard.get(call) is not report:
-                        heard[call] = report
+                    if call in self._running and newest.get(call) is not report:
+                        newest[call] = report
                         yield number, report
                 if self.over:
                     return

@@ -70,15 +70,15 @@ def _to_number(value: object) -> float | None:
 class Latest:
     """Passes on reports of growing progress only. Brokers may deliver two reports in the wrong order."""
 
-    def __init__(self, hear: OnReport) -> None:
-        self._hear = hear
+    def __init__(self, pass_on: OnReport) -> None:
+        self._take = pass_on
         self._done = float("-inf")
 
     def __call__(self, report: ProgressReport) -> None:
         """Pass a report on, unless an earlier one was further."""
         if report.done >= self._done:
             self._done = report.done
-            self._hear(report)
+            self._take(report)
 
 
 async def with_reports(work: Coroutine[object, object, Result]) -> AsyncGenerator[ProgressReport | Result]:
@@ -86,11 +86,11 @@ async def with_reports(work: Coroutine[object, object, Result]) -> AsyncGenerato
 
     Of unread reports, only the newest is yielded. Raises the errors of the work.
     """
-    heard: list[ProgressReport] = []
+    waiting: list[ProgressReport] = []
     news = asyncio.Event()
 
     def pass_report(report: ProgressReport) -> None:
-        heard[:] = [report]
+        waiting[:] = [report]
         news.set()
 
     with listen_to_reports(pass_report):
@@ -100,8 +100,8 @@ async def with_reports(work: Coroutine[object, object, Result]) -> AsyncGenerato
         while True:
             await news.wait()
             news.clear()
-            if heard:
-                yield heard.pop()
+            if waiting:
+                yield waiting.pop()
             if task.done():
                 yield task.result()
                 return

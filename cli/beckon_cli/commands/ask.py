@@ -56,7 +56,7 @@ def ask(*question: str, agent: str = "", url: str = "", stored: bool = False, js
     entered = " ".join(question).strip()
     if not entered:
         raise CommandError('no question; write: beckon ask "What is 17% of 2340?"', status=2)
-    answering = _ask_stored if stored else _ask
+    answering = _ask_stored if stored else _ask_once
     asyncio.run(answering(load_settings(), _Target(agent, url), entered, as_json=json))
 
 
@@ -83,7 +83,7 @@ class _Target(NamedTuple):
     url: str
 
 
-async def _ask(settings: Settings, target: _Target, question: str, *, as_json: bool) -> None:
+async def _ask_once(settings: Settings, target: _Target, question: str, *, as_json: bool) -> None:
     async with agent_session(settings, target.url) as client:
         agent = await find_agent(client, target.agent)
         answer = await _answer(

@@ -101,7 +101,7 @@ class NearMisses:
             self._misspelt(namespace, event_type),
         )
         reason, miss = next((found for finder in finders for found in finder), Miss("NoTrigger", ""))
-        if not miss and (namespace, broker) not in self._heard:
+        if not miss and (namespace, broker) not in self._brokers_with_triggers:
             miss = f"namespace {namespace!r} has no Trigger on Broker {broker!r}"
         message = f"no Trigger brings events of type {event_type!r} from Broker {broker!r} to a service"
         message += f": {miss}" if miss else ""
@@ -115,12 +115,12 @@ class NearMisses:
     def _passing(self, namespace: str, broker: str, attributes: Attributes) -> Iterator[Miss]:
         """Yield Triggers for the call, unready or of another Broker."""
         for listener in self._table.passing(namespace, attributes):
-            name, heard = listener.trigger.name, listener.trigger.broker
-            if heard == broker:
+            name, other = listener.trigger.name, listener.trigger.broker
+            if other == broker:
                 text = f"Trigger {name!r} passes it and is not ready ({listener.not_ready})"
                 yield Miss("TriggerNotReady", text)
             elif not listener.catches_all:
-                yield Miss("OtherBroker", f"Trigger {name!r} passes it and listens to Broker {heard!r}")
+                yield Miss("OtherBroker", f"Trigger {name!r} passes it and listens to Broker {other!r}")
 
     def _broken(self, namespace: str, event_type: str) -> Iterator[Miss]:
         for broken in self._broken_by_type.get((namespace, event_type), ()):
@@ -167,7 +167,7 @@ class NearMisses:
         return [*_neighbours(forward, event_type), *(text[::-1] for text in _neighbours(backward, reverse))]
 
     @cached_property
-    def _heard(self) -> set[tuple[str, str]]:
+    def _brokers_with_triggers(self) -> set[tuple[str, str]]:
         """The Brokers of all Triggers, by namespace and name."""
         listeners = chain(*self._table.by_type.values(), *self._table.untyped.values())
         return {(found.trigger.namespace, found.trigger.broker) for found in listeners}

@@ -169,7 +169,7 @@ _MAX_RUNS = 100
 class ResponseCreator:
     """Turns requests into runs."""
 
-    teller: ResponseStreamer
+    streamer: ResponseStreamer
     service: Service
 
     async def begin_response(
@@ -181,7 +181,7 @@ class ResponseCreator:
         part that follows. Raises `ApiError`, `NoRoom` and `StoreUnavailable`.
         """
         body.check_support()
-        engine, store = self.teller.engine, self.teller.store
+        engine, store = self.streamer.engine, self.streamer.store
         answers = await read_answers(body.input, engine, store, owner)
         if answers is not None:
             await decide_calls(answers, engine)
@@ -222,14 +222,14 @@ class ResponseCreator:
         Raises `ApiError` (404) if this owner has no such response.
         """
         named = run_and_part(response)
-        run = await self.teller.engine.get(named[0]) if named else None
+        run = await self.streamer.engine.get(named[0]) if named else None
         if named is None or run is None or run.owner != owner or run.face != FACE:
             raise no_response(response, param)
         return run, named[1]
 
     async def read_messages(self, body: CompactRequest, owner: str) -> list[Message]:
         """Return the conversation that is to be compacted. Raises `ApiError` if there is none."""
-        previous, runs = await self._previous_run(body.previous_response_id, owner), self.teller.store.runs
+        previous, runs = await self._previous_run(body.previous_response_id, owner), self.streamer.store.runs
         found: list[Message] = []
         if previous is not None:
             found = [*await runs.load_messages(previous), *await runs.load_added_messages(previous)]
@@ -260,7 +260,7 @@ class ResponseCreator:
         named = body.conversation_id
         if named is None:
             return
-        found = await self.teller.store.conversations.find(named)
+        found = await self.streamer.store.conversations.find(named)
         if found is None or found.owner != owner:
             message = f"there is no conversation {named[:_SHOWN]!r}"
             raise ApiError(404, message, code="conversation_not_found", param="conversation")
@@ -297,7 +297,7 @@ class ResponseCreator:
         """Return the items of all parts of a run, by their ids."""
         run, part = await self.find_response(run_id, owner, param=place)
         items: dict[str, Item] = {}
-        while (document := await self.teller.read_state(run, part, "openai")) is not None:
+        while (document := await self.streamer.read_state(run, part, "openai")) is not None:
             items |= {item["id"]: dict(item) for item in document["output"]}
             part += 1
         return items

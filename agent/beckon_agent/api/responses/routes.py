@@ -64,7 +64,7 @@ class _Face:
     """The dependencies of all routes."""
 
     creator: ResponseCreator
-    teller: ResponseStreamer
+    streamer: ResponseStreamer
     pace: StreamPace
     owner_of: OwnerOf
 
@@ -76,7 +76,7 @@ class _Face:
         self, run: StoredRun, part: int, response_id: str, include: Sequence[str] | None = None
     ) -> JsonResponse[ResponseDocument]:
         """Answer with a response as it is now."""
-        document = await self.teller.read_state(run, part, types_of(run, include or ()))
+        document = await self.streamer.read_state(run, part, types_of(run, include or ()))
         if document is None:
             raise no_response(response_id)
         return JsonResponse(document)
@@ -85,7 +85,7 @@ class _Face:
         self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
     ) -> EventStream:
         """Answer with the events of a response after a sequence number."""
-        batches = PacedStream(self.teller.follow_part(run, part, hold=hold, include=include or ()))
+        batches = PacedStream(self.streamer.follow_part(run, part, hold=hold, include=include or ()))
         types = types_of(run, include or ())
         return EventStream(server_sent(batches, self.pace.keep_alive, after, types), self.pace.stalled)
 
@@ -94,8 +94,8 @@ def make_router(
     engine: Engine, store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf
 ) -> APIRouter:
     """Return the routes; `owner_of` returns the principal's id."""
-    teller = ResponseStreamer(engine, store)
-    face = _Face(ResponseCreator(teller, service), teller, pace, owner_of)
+    streamer = ResponseStreamer(engine, store)
+    face = _Face(ResponseCreator(streamer, service), streamer, pace, owner_of)
     routes = APIRouter()
     _add_asking(routes, face)
     _add_compaction(routes, face)
@@ -119,7 +119,7 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
             if body.background:
                 state = state_of_run(run, begun=part > 1)
                 return JsonResponse(response_document(run, part, state, ()))
-            whole = face.teller.wait_for_end(run, part, types_of(run, body.include or ()))
+            whole = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()))
             return JsonResponse(await unless_gone(request.receive, whole))
 
 
@@ -182,12 +182,12 @@ def _add_reading(routes: APIRouter, face: _Face) -> None:
         """List the input of a response, with the conversation before it."""
         with api_errors():
             run, _ = await face.find_response(response_id, request)
-            items = to_items(await face.teller.store.runs.load_messages(run.id), run.id)
+            items = to_items(await face.streamer.store.runs.load_messages(run.id), run.id)
             return JsonResponse(item_page(items, after=after, limit=limit, order=order))
 
 
 def _add_ending(routes: APIRouter, face: _Face) -> None:
-    engine, path = face.teller.engine, _PATH
+    engine, path = face.streamer.engine, _PATH
     cancelled, deleted = describe_answer("The response as it is then."), describe_answer("It is deleted.")
 
     @routes.post(f"{path}/cancel", **describe_operation("cancelResponse", cancelled, _ERRORS))

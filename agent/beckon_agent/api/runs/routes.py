@@ -59,7 +59,7 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
     answers later have the number of the event before them, and the name `progress`; so has `taken_over`,
     which is sent when another process takes the run over while the stream is open.
     """
-    number, heard, takeovers = after, ReportsSeen(), None
+    number, seen, takeovers = after, ReportsSeen(), None
     while True:
         run = await store.runs.get(run_id)  # before the log: all events until the end are in it then
         while page := await store.events.read_after(run_id, number, most=_PAGE):
@@ -73,7 +73,7 @@ async def watch_run(store: Store, run_id: str, after: int) -> AsyncGenerator[Num
             yield number + 1, "ended", {"status": "deleted" if run is None else run.status}
             return
         if run.status == "suspended":
-            for report in heard.new_reports(await store.journal.list_reports(run_id)):
+            for report in seen.new_reports(await store.journal.list_reports(run_id)):
                 yield number, "progress", _to_report(report)
         await asyncio.sleep(_LOOK_SUSPENDED if run.status == "suspended" else _LOOK)
 
