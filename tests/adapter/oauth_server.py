@@ -27,9 +27,10 @@ class OAuthServer:
         self.grants: list[dict[str, str]] = []
         self.registered: list[dict[str, Any]] = []
         self.refused = False
+        self.most_at_once = 0
         self.issuer = ""
         self._challenges: dict[str, str] = {}
-        mcp = server.streamable_http_app()
+        mcp = server.streamable_http_app(json_response=True)
 
         @asynccontextmanager
         async def run_sessions(_: Starlette) -> AsyncIterator[None]:
@@ -109,11 +110,17 @@ class _Guarded:
     def __init__(self, oauth: OAuthServer, app: ASGIApp) -> None:
         self._oauth = oauth
         self._app = app
+        self._open = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         if request.headers.get("authorization", "").removeprefix("Bearer ") in self._oauth.tokens:
-            await self._app(scope, receive, send)
+            self._open += 1
+            self._oauth.most_at_once = max(self._oauth.most_at_once, self._open)
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._open -= 1
             return
         place = f"{request.base_url}.well-known/oauth-protected-resource/mcp"
         challenge = {"www-authenticate": f'Bearer resource_metadata="{place}"'}

@@ -76,20 +76,17 @@ class OAuthClientAuth(httpx2.Auth):
     is sent to no other. The file is read for every request, so the secret may change.
     """
 
-    requires_response_body = True
-
     def __init__(self, entry: Credential, url: str) -> None:
         self._entry = entry
         self._url = url
         self._secret = ""
         self._tokens = MemoryTokens()
-        self._provider: ClientCredentialsOAuthProvider | None = None
 
     async def async_auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send a request with a token, after those that get one; raise `NoCredential`."""
-        flow = self._read_provider().async_auth_flow(request)
+        flow = self._make_provider().async_auth_flow(request)
         try:
             sent = await anext(flow)
             while True:
@@ -107,15 +104,11 @@ class OAuthClientAuth(httpx2.Auth):
         token = self._tokens.token.access_token if self._tokens.token else ""
         return Sealed(secrets=tuple(filter(None, (self._secret, token)))).hide(content)
 
-    def _read_provider(self) -> ClientCredentialsOAuthProvider:
+    def _make_provider(self) -> ClientCredentialsOAuthProvider:
+        """Return the provider for one request. One for all would send a request after the other."""
         client_id, secret = self._entry.read_pair()
-        if self._provider is None or secret != self._secret:
+        if secret != self._secret:
             self._secret, self._tokens = secret, MemoryTokens()
-            self._provider = ClientCredentialsOAuthProvider(
-                self._url,
-                self._tokens,
-                client_id,
-                secret,
-                issuer=self._entry.issuer,
-            )
-        return self._provider
+        return ClientCredentialsOAuthProvider(
+            self._url, self._tokens, client_id, secret, issuer=self._entry.issuer
+        )
