@@ -198,7 +198,7 @@ def _import_skills(
     secured = bool(card.security or card.security_requirements) and not wanted.credential
     notes = ("the agent requires credentials: import it with --credential NAME",) if secured else ()
     for skill in card.skills:
-        made = f"{name}.{object_name(skill.id)}"[:_LONGEST].rstrip("-.")
+        made = _name_skill(skill.id, card.name, name)
         if made in taken:
             yield Skipped(skill.id, made, f"another skill is called {made} already", skill.tags)
             continue
@@ -207,6 +207,14 @@ def _import_skills(
         if wanted.credential:
             rule["credential"] = wanted.credential
         yield ImportedSkill(skill.id, made, _describe(skill), url, rule, skill.tags, notes)
+
+
+def _name_skill(skill_id: str, agent: str, name: str) -> str:
+    """Return the name of a tool. Agents whose ids begin with their own name have it once."""
+    own, skill = object_name(agent), object_name(skill_id)
+    if skill == own:
+        return name
+    return f"{name}.{skill.removeprefix(f'{own}-')}"[:_LONGEST].rstrip("-.")
 
 
 def _describe(skill: CardSkill) -> str:

@@ -26,7 +26,11 @@ OLD_CARD: dict[str, Any] = {
     "url": "rpc",
     "protocolVersion": "0.3.0",
     "preferredTransport": "JSONRPC",
-    "skills": [{"id": "Count sheep", "description": "Count sheep."}, {"id": "count-sheep"}],
+    "skills": [
+        {"id": "Count sheep", "description": "Count sheep."},
+        {"id": "old-agent.count-sheep"},
+        {"id": "old_agent"},
+    ],
     "security": [{"oauth": []}],
 }
 
@@ -88,11 +92,12 @@ async def test_a_card_of_the_older_version_is_read_and_its_address_is_beside_it(
         status, printed, report = await run_import(f"{url}/travel")
 
     assert status == 0, report
-    (made,) = [
+    made, itself = [
         each
         for each in parse_manifests(printed, "x.yaml")
         if isinstance(each, Resource) and each.kind == "EventType"
     ]
+    assert (made.name, itself.name) == ("old-agent.count-sheep", "old-agent")
     assert f"agent: {url}/travel/.well-known/rpc" in made.annotations["beckon.dev/a2a"]
     assert "version: '0.3'" in made.annotations["beckon.dev/a2a"]
     assert "the agent requires credentials: import it with --credential NAME" in printed.replace("\n# ", " ")
@@ -116,7 +121,7 @@ async def test_a_card_that_requires_a_token_is_read_with_it(tmp_path: Path) -> N
         (b"{", (), "there is no agent card"),
         ({"skills": []}, (), "is no agent card: name: Field required"),
         ({"name": "a", "url": "x", "preferredTransport": "GRPC"}, (), "has no interface for JSON-RPC"),
-        (OLD_CARD, ("--select", "cuont-sheep"), "did you mean 'count-sheep'?"),
+        (OLD_CARD, ("--select", "cuont sheep"), "did you mean 'Count sheep'?"),
         (OLD_CARD, ("--timeout", "soon"), "--timeout: 'soon' is no duration"),
         (OLD_CARD, ("--name", "a", "--diff"), "--diff needs the folder"),
     ],
