@@ -77,7 +77,7 @@ async def test_answers_to_other_forms_are_ignored_and_a_wrong_one_is_an_error(ri
     async with rig.agent(limits=SLOW) as agent:
         client = TaskClient(agent.http, WITH_BOTH)
         task, key, _ = await waiting_task(client)
-        await client.result("tasks/update", taskId=task, inputResponses={"other": ACCEPTED})
+        await client.result("tasks/update", taskId=task, inputResponses={"other": {"unknown": True}})
         wrong = await client.error("tasks/update", taskId=task, inputResponses={key: {"roots": []}})
         bad = await client.error("tasks/update", taskId=task, inputResponses={key: {"action": "perhaps"}})
         none = await client.error("tasks/update", taskId=task)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from beckon_tools import Media, Progress, ToolError, tool
+from beckon_tools import Hints, Media, Progress, ToolError, tool
 from beckon_tools.declaration import AnyTool
 from tests.agent.event_platform import described
 from tests.broker.broker_process import Manifest
@@ -92,6 +92,32 @@ async def region(name: Annotated[str, Field(json_schema_extra={"x-mcp-header": "
     return name
 
 
+@tool(type="greet")
+async def greet(name: str) -> str:
+    """Greet a person."""
+    return f"Hello, {name}!"
+
+
+@tool(type="slow.compute", hints=Hints(timeout=120))
+async def slow_compute(seconds: float, label: str = "") -> str:
+    """Take some seconds."""
+    await asyncio.sleep(seconds)
+    return f"done: {label}"
+
+
+@tool(type="failing.job", hints=Hints(timeout=120))
+async def failing_job() -> str:
+    """Fail after a moment."""
+    await asyncio.sleep(0.2)
+    raise ToolError("it failed, as it should")
+
+
+@tool(type="confirm.delete", hints=Hints(timeout=120, requires_approval=True))
+async def confirm_delete(filename: str) -> str:
+    """Delete a file, after a person's approval."""
+    return f"{filename} is deleted"
+
+
 TOOLS: list[AnyTool] = [
     simple_text,
     image_content,
@@ -102,6 +128,9 @@ TOOLS: list[AnyTool] = [
     tool_with_progress,
     region,
 ]
+
+TASK_TOOLS: list[AnyTool] = [greet, slow_compute, failing_job, confirm_delete]
+"""Those of the scenarios of tasks, some of which take a minute where there are no tasks."""
 
 
 def by_hand(service: str) -> list[Manifest]:
