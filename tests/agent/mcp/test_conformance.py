@@ -8,17 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import aiohttp
 import pytest
 import pytest_asyncio
 
 from beckon_agent.api.mcp.server import McpSettings
-from beckon_agent.auth.authentication import make_authenticator
-from beckon_agent.auth.options import AccessOptions
 from beckon_runtime.origins import OriginPolicy
-from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import event_platform
-from tests.agent.mcp.conformance_tools import TASK_TOOLS, TOOLS, by_hand
+from tests.agent.mcp.conformance_tools import TOOLS, by_hand
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer, mcp_server
 
 MODULES = Path(os.environ.get("BECKON_TEST_NODE_MODULES", "/nowhere"))
@@ -42,54 +38,6 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpS
         yield running
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ClosedService]:
-    """A whole service with a store, so with tasks, in front of the suite's tools."""
-    folder = tmp_path_factory.mktemp("manifests-of-tasks")
-    async with (
-        event_platform(folder, TASK_TOOLS, {}, settings={}) as platform,
-        aiohttp.ClientSession() as session,
-    ):
-        checks = make_authenticator(AccessOptions(host="127.0.0.1"), session)
-        async with closed_service(platform, {"beckon": terms()}, checks) as running:
-            yield running
-
-
-TASKS = (
-    "capability-negotiation",
-    "dispatch-and-envelope",
-    "lifecycle",
-    "mrtr-input",
-    "request-headers",
-    "request-state-removal",
-    "wire-fields",
-)
-"""The scenarios of tasks: all but those of a tool that must be a task, and of one that requests an answer."""
-
-UNMET = {
-    # A tool that crashes is a failure of the tool; no tool can end a task by an error of the protocol.
-    "sep-2663-tasks-get-status-failed",
-    # An approval is one form at a time.
-    "tasks-mrtr-partial-fulfillment",
-}
-
-
-async def test_the_scenarios_of_tasks_pass(service: ClosedService, tmp_path: Path) -> None:
-    for scenario in TASKS:
-        await node(
-            "conformance/dist/index.js",
-            "server",
-            f"--url={service.http.base_url.join('mcp')}",
-            f"--scenario=tasks-{scenario}",
-            f"--output-dir={tmp_path}",
-        )
-    checks = list(read_checks(tmp_path))
-    passed = [check["id"] for check in checks if check["status"] == "SUCCESS"]
-    print(f"tasks: {len(passed)} checks passed")  # noqa: T201  # as above
-    assert {check["id"] for check in checks if check["status"] in ("FAILURE", "WARNING")} == UNMET
-    assert len(passed) >= 30
-
-
 NOT_OFFERED = (
     "completion-",
     "elicitation-",
@@ -98,7 +46,7 @@ NOT_OFFERED = (
     "prompts-",
     "resources-",
     "sep-2164-resource-",
-    "tasks-",  # tried above, with a store
+    "tasks-",  # tried in test_task_conformance, with a store
     "tools-call-elicitation",
     "tools-call-sampling",
     "tools-call-with-logging",
@@ -141,7 +89,7 @@ async def test_all_that_a_revision_requires_of_tools_passes(
     )
     checks = list(read_checks(tmp_path, NOT_OFFERED))
     passed = [check["id"] for check in checks if check["status"] == "SUCCESS"]
-    print(f"{revision}: {len(passed)} checks passed")  # noqa: T201  # the result to be told
+    print(f"{revision}: {len(passed)} checks passed")  # noqa: T201  # the result
     assert {check["id"] for check in checks if check["status"] in ("FAILURE", "WARNING")} == EXPECTED[
         revision
     ]
