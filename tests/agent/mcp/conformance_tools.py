@@ -129,7 +129,14 @@ TOOLS: list[AnyTool] = [
     region,
 ]
 
-TASK_TOOLS: list[AnyTool] = [greet, slow_compute, failing_job, confirm_delete]
+
+@tool(type="test.input.required.result.elicitation", hints=Hints(requires_approval=True))
+async def approved_tool() -> str:
+    """Do what a person has approved."""
+    return "approved"
+
+
+TASK_TOOLS: list[AnyTool] = [greet, slow_compute, failing_job, confirm_delete, approved_tool]
 """Those of the scenarios of tasks, some of which take a minute where there are no tasks."""
 
 

@@ -1,4 +1,4 @@
-"""MCP's conformance suite for tasks; `conformance.sh` brings and runs it."""
+"""MCP's conformance suite for tasks and approvals; `conformance.sh` brings and runs it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -34,16 +34,20 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clo
             yield running
 
 
-TASKS = (
-    "capability-negotiation",
-    "dispatch-and-envelope",
-    "lifecycle",
-    "mrtr-input",
-    "request-headers",
-    "request-state-removal",
-    "wire-fields",
+SCENARIOS = (
+    "tasks-capability-negotiation",
+    "tasks-dispatch-and-envelope",
+    "tasks-lifecycle",
+    "tasks-mrtr-input",
+    "tasks-request-headers",
+    "tasks-request-state-removal",
+    "tasks-wire-fields",
+    "input-required-result-missing-input-response",
+    "input-required-result-result-type",
+    "input-required-result-unsupported-methods",
+    "input-required-result-validate-input",
 )
-"""The scenarios of tasks: all but those of a tool that must be a task, and of one that requests an answer."""
+"""All but those of a tool that must be a task, and of one that requests answers of its own."""
 
 UNMET = {
     # A tool that crashes is a failure of the tool; no tool can end a task by an error of the protocol.
@@ -53,17 +57,17 @@ UNMET = {
 }
 
 
-async def test_the_scenarios_of_tasks_pass(service: ClosedService, tmp_path: Path) -> None:
-    for scenario in TASKS:
+async def test_the_scenarios_of_tasks_and_approvals_pass(service: ClosedService, tmp_path: Path) -> None:
+    for scenario in SCENARIOS:
         await node(
             "conformance/dist/index.js",
             "server",
             f"--url={service.http.base_url.join('mcp')}",
-            f"--scenario=tasks-{scenario}",
+            f"--scenario={scenario}",
             f"--output-dir={tmp_path}",
         )
     checks = list(read_checks(tmp_path))
     passed = [check["id"] for check in checks if check["status"] == "SUCCESS"]
-    print(f"tasks: {len(passed)} checks passed")  # noqa: T201  # the result
+    print(f"tasks and approvals: {len(passed)} checks passed")  # noqa: T201  # the result
     assert {check["id"] for check in checks if check["status"] in ("FAILURE", "WARNING")} == UNMET
     assert len(passed) >= 30
