@@ -152,21 +152,21 @@ class A2aCaller:
                 await call.report(number, None, text)
             await asyncio.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)
-            found = await self._read_task(rule, str(task.get("id")))
+            found = await self._read_task(rule, str(task.get("id")), call)
         return found
 
-    async def _read_task(self, rule: A2aRule, task_id: str) -> Mapping[str, Any]:
+    async def _read_task(self, rule: A2aRule, task_id: str, call: Call) -> Mapping[str, Any]:
         """Read a task. The readings are repeated: they change nothing."""
-        async for attempt in stamina.retry_context(
-            on=(Unreachable, Retry), attempts=_READINGS_LOST, timeout=None, wait_initial=1.0
-        ):
-            with attempt:
-                try:
-                    return await self._request(
-                        rule, _METHODS[rule.version][1], {"id": task_id}, repeatable=True
-                    )
-                except Unreachable as error:
-                    raise Unreachable(str(error), sent=True) from None
+        try:
+            async for attempt in stamina.retry_context(
+                on=(Unreachable, Retry), attempts=_READINGS_LOST, timeout=None, wait_initial=1.0
+            ):
+                with attempt:
+                    params = {"id": task_id}
+                    return await self._request(rule, _METHODS[rule.version][1], params, repeatable=True)
+        except (Unreachable, Retry) as error:
+            message = f"the agent's task {task_id} cannot be read any more: {error}"
+            raise (Retry if call.repeatable else OutcomeUnknown)(message) from None
         raise AssertionError("the last attempt raises")
 
     async def _request(

@@ -1,13 +1,14 @@
 """A call event becomes a message to a real A2A agent, and the reply is what its task came to."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import pytest
 from a2a.types.a2a_pb2 import Role
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from beckon_adapter.a2a import A2aCaller, A2aRule, parse_a2a_rule
 from beckon_adapter.declaration import Call
@@ -19,7 +20,6 @@ from tests.adapter.a2a_agent import TravelAgent, agent_app, describe_agent
 from tests.adapter.plain_api import adapting, closing, egress_to, event_type
 from tests.adapter.test_mcp_servers import call_event, message
 from tests.agent.serving import served
-from tests.patience import until
 from tests.tools.serving import Caller
 
 VERSIONS = pytest.mark.parametrize("version", ["1.0", "0.3"])
@@ -134,25 +134,36 @@ async def test_an_agent_that_is_away_gets_the_call_again(unused_tcp_port: int) -
             await A2aCaller(egress).call_agent(A2aRule(agent=url), {"message": "x"}, Call("s", "1", False))
 
 
-async def test_an_agent_that_goes_away_under_a_task_is_an_unknown_outcome(
-    monkeypatch: pytest.MonkeyPatch,
+class FailingAgent:
+    """An agent that answers 503 from its first message on, until `agent` lets it go on."""
+
+    def __init__(self, agent: TravelAgent) -> None:
+        self._agent = agent
+        self._app = agent_app(agent, describe_agent("", "1.0"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._agent.messages:
+            await Response(status_code=503)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+@pytest.mark.parametrize(
+    ("repeatable", "outcome"), [(False, OutcomeUnknown), (True, Retry)], ids=["effect", "repeatable"]
+)
+async def test_a_task_that_cannot_be_read_any_more_is_an_unknown_outcome_unless_it_may_be_repeated(
+    monkeypatch: pytest.MonkeyPatch, repeatable: bool, outcome: type[Exception]
 ) -> None:
     monkeypatch.setattr("beckon_adapter.a2a._READINGS_LOST", 1)
     agent = TravelAgent()
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(
-            served(agent_app(agent, describe_agent("", "1.0")), lifespan="off")
-        )
-        async with closing(egress_to(AllowedHost(host=url, private=True))) as egress:
-            calling = A2aCaller(egress).call_agent(
-                A2aRule(agent=f"{url}/rpc"), {"message": "hold"}, Call("s", "1", False)
-            )
-            running = asyncio.create_task(calling)
-            await until(lambda: agent.messages)
-            await stack.aclose()
-
-            with pytest.raises(OutcomeUnknown, match="the agent may have begun the task"):
-                await running
+    async with (
+        served(FailingAgent(agent), lifespan="off") as url,
+        closing(egress_to(AllowedHost(host=url, private=True))) as egress,
+    ):
+        rule = A2aRule(agent=f"{url}/rpc")
+        with pytest.raises(outcome, match="cannot be read any more"):
+            await A2aCaller(egress).call_agent(rule, {"message": "hold"}, Call("s", "1", repeatable))
+        agent.gate.set()
 
 
 @pytest.mark.parametrize(
