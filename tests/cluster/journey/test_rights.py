@@ -51,10 +51,8 @@ def test_the_agent_may_change_the_condition_answering_of_a_tool_and_nothing_else
     installed: Platform,
 ) -> None:
     until(lambda: condition(installed.kube.find("tool", TOOL), "Ready")[0] == "True", what="the Tool")
-    there = installed.kube.get("tool", TOOL)["status"]["conditions"]
-    others = [one for one in there if one["type"] != "Answering"]
     answering = {"type": "Answering", "status": "True", "reason": "CallsAnswered"}
-    forged = [{**one, "message": "forged"} for one in others]
+    forged = [{**one, "message": "forged"} for one in _other_conditions(installed.kube)]
     refused: tuple[dict[str, Any], ...] = (
         {"spec": {"description": "Forged."}},
         {"metadata": {"labels": {"team": "forged"}}},
@@ -65,10 +63,20 @@ def test_the_agent_may_change_the_condition_answering_of_a_tool_and_nothing_else
         {"status": {"conditions": [answering]}},
     )
 
+    def change_answering() -> bool:
+        # The operator may change another condition between the reading and the patch.
+        conditions = [*_other_conditions(installed.kube), answering]
+        return _patch(installed.kube, {"status": {"conditions": conditions}}) == ""
+
     with _may_get_tools(installed.kube):
-        assert _patch(installed.kube, {"status": {"conditions": [*others, answering]}}) == ""
+        until(change_answering, what="the agent's change of the condition Answering")
         for change in refused:
             assert "may change the condition Answering" in _patch(installed.kube, change), change
+
+
+def _other_conditions(kube: Kube) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = kube.get("tool", TOOL)["status"]["conditions"]
+    return [one for one in found if one["type"] != "Answering"]
 
 
 @contextmanager
