@@ -172,11 +172,12 @@ class ObjectReader:
         """End the answer; return the rest. `called` is True if the server gave calls of its own."""
         if self._reads_plainly:
             return self._plain.finish(called=called)
+        raw = json_values.well_formed(self._raw).lstrip()
         try:
-            value, end = _DECODER.raw_decode(self._raw.lstrip())
+            value, end = _DECODER.raw_decode(raw)
         except (ValueError, RecursionError):
             value, end = None, 0
-        rest = self._raw.lstrip()[end:].rstrip() if end else ""
+        rest = raw[end:].rstrip() if end else ""
         call = None if called or rest else _to_call(value)
         if end:  # what broke off may have begun well
             self.keeps_format = not rest and (call is not None or _is_answer(value))
@@ -188,8 +189,10 @@ class ObjectReader:
         return self._show(None if answer is None else answer + rest)
 
     def _partial_answer(self) -> str | None:
+        # The next piece may complete a character whose first half is the end; pydantic reads no halves.
+        raw = self._raw[:-1] if "\ud800" <= self._raw[-1:] <= "\udbff" else self._raw
         try:
-            return _to_answer(from_json(self._raw, allow_partial="trailing-strings"))
+            return _to_answer(from_json(json_values.well_formed(raw), allow_partial="trailing-strings"))
         except ValueError:  # it may become readable, or is read at its end
             return None
 

@@ -172,3 +172,14 @@ def test_an_example_has_the_required_parameters_or_the_first(
     schema: dict[str, Any], example: dict[str, Any]
 ) -> None:
     assert example_arguments(schema) == example
+
+
+@pytest.mark.parametrize(
+    "raw", ['{"answer": "a \ud800 b"}', '{"answer": "a \ud800', '{"answer": "\ud83d\ude00!"}']
+)
+def test_halves_of_characters_are_read_the_same_in_any_pieces(raw: str) -> None:
+    whole = read(CONSTRAINED, [raw], declare("now"))
+
+    assert read(CONSTRAINED, raw, declare("now")) == whole
+    assert "\ud800" not in whole.text
+    assert ("\U0001f600!" in whole.text) == ("!" in raw)
