@@ -94,8 +94,9 @@ def test_no_lock_names_a_place_to_download_from(lock: str) -> None:
     assert "://" not in (ROOT / lock).read_text(encoding="utf-8")
 
 
-def test_the_lock_of_the_page_has_a_hash_for_each_library_and_no_address() -> None:
-    text = (ROOT / "agent/package-lock.json").read_text(encoding="utf-8")
+@pytest.mark.parametrize("folder", ["agent", "tests/clients/node", "tests/services/node"])
+def test_a_lock_of_npm_has_a_hash_for_each_library_and_no_address(folder: str) -> None:
+    text = (ROOT / folder / "package-lock.json").read_text(encoding="utf-8")
     packages = {name: entry for name, entry in json.loads(text)["packages"].items() if name}
 
     assert packages

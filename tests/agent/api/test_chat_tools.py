@@ -29,7 +29,7 @@ PLACE: Any = {
     "type": "function",
     "function": {
         "name": "where_am_i",
-        "description": "Tell where the user is.",
+        "description": "Return where the user is.",
         "parameters": {"type": "object", "properties": {"precise": {"type": "boolean"}}},
     },
 }
@@ -94,7 +94,7 @@ async def test_the_clients_function_hides_the_clusters_tool_of_its_name(
     assert hidden["message"]["tool_calls"][0]["function"]["name"] == "test_echo"
     first, second, _ = ([tool["function"] for tool in each.body["tools"]] for each in agent.requests)
     (declared,) = [tool for tool in first if tool["name"] == "test_echo"]
-    assert declared["description"] == "Tell where the user is."
+    assert declared["description"] == PLACE["function"]["description"]
     assert [tool["name"] for tool in second].count("test_echo") == 1
     assert seen["message"]["content"] == "x"
 
