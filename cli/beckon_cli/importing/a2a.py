@@ -23,9 +23,9 @@ from beckon_cli.importing.candidates import (
     choose_things,
     matches_pattern,
 )
+from beckon_cli.importing.documents import BadDescription, UrlDocuments
 from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.mcp.tools import object_name
-from beckon_cli.importing.openapi.documents import BadDescription, UrlDocuments
 from beckon_contract.catalogue.annotations import A2A, TIMEOUT
 from beckon_contract.names import Identity, assign_names
 

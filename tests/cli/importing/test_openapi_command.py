@@ -8,7 +8,7 @@ import yaml
 
 from beckon_cli.entry import app
 from beckon_cli.errors import CommandError
-from beckon_cli.importing.openapi.documents import FileDocuments
+from beckon_cli.importing.documents import FileDocuments
 from beckon_cli.importing.openapi.finding import read_description, select_operations
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.openapi3 import ServerChoice

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beckon_cli.importing import manifests
+from beckon_cli.importing.documents import BadDescription
 from beckon_cli.importing.manifests import Placement
-from beckon_cli.importing.openapi.documents import BadDescription
 from beckon_contract.catalogue.check import check
 from beckon_contract.kubernetes_objects import parse_manifests
 from tests.cli.importing.reading import found_in, openapi, written

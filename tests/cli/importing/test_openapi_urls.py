@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from beckon_cli.importing.openapi.documents import BadDescription, UrlDocuments
+from beckon_cli.importing.documents import BadDescription, UrlDocuments
 from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import OpenApiOptions
 from beckon_cli.importing.openapi.openapi3 import ServerChoice

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from beckon_cli.importing.openapi.documents import Node
 from beckon_cli.importing.openapi.operations import Operation
+from beckon_cli.importing.openapi.references import Node
 from beckon_cli.importing.openapi.schemas import FILE
 from beckon_cli.importing.openapi.words import MAX_PARAMETER, argument_name, to_plain_text
 from beckon_contract.schema.keywords import Schema, stated_types

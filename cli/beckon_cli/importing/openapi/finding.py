@@ -9,19 +9,13 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from beckon_cli.importing.candidates import Found, Source, choose_things, matches_pattern
+from beckon_cli.importing.documents import BadDescription, Documents, FileDocuments, Report, UrlDocuments
 from beckon_cli.importing.openapi import openapi3, swagger2
-from beckon_cli.importing.openapi.documents import (
-    BadDescription,
-    Documents,
-    FileDocuments,
-    Report,
-    UrlDocuments,
-    open_root,
-)
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions, api_name, import_operations
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.openapi3 import ServerChoice
 from beckon_cli.importing.openapi.operations import METHODS, Description, Operation
+from beckon_cli.importing.openapi.references import open_root
 
 MAX_OPERATIONS = 5000
 

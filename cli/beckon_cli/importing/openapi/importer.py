@@ -10,11 +10,11 @@ from typing import Any
 
 from beckon_adapter.rule import InvalidRule, parse_rule
 from beckon_cli.importing.candidates import Credential, Skipped
+from beckon_cli.importing.documents import BadDescription
 from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.openapi import openapi3
 from beckon_cli.importing.openapi.arguments import CannotImport, flatten_operation
 from beckon_cli.importing.openapi.bodies import JSON, Flat, to_literal
-from beckon_cli.importing.openapi.documents import BadDescription
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Description, Operation, credential_for, to_slug
 from beckon_cli.importing.openapi.schemas import simplify_schema

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from beckon_cli.importing.openapi.documents import BadDescription, Node
+from beckon_cli.importing.documents import BadDescription
 from beckon_cli.importing.openapi.operations import METHODS, Body, Operation, Parameter, Scheme
+from beckon_cli.importing.openapi.references import Node
 
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 

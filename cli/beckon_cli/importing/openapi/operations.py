@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from beckon_cli.importing.candidates import Credential, Part
-from beckon_cli.importing.openapi.documents import Node
+from beckon_cli.importing.openapi.references import Node
 from beckon_cli.importing.openapi.words import is_version, split_words, to_plain_text
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "trace")

@@ -7,7 +7,8 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from beckon_cli.importing.openapi.documents import BadDescription, Node, follow_references
+from beckon_cli.importing.documents import BadDescription
+from beckon_cli.importing.openapi.references import Node, follow_references
 from beckon_cli.importing.openapi.words import MAX_INNER, to_plain_text
 from beckon_contract.schema.expansion import definition
 from beckon_contract.schema.keywords import MANY, NAMED, ONE, Schema, children, rebuild, stated_types

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from beckon_cli.importing.documents import BadDescription
 from beckon_cli.importing.openapi import openapi3
-from beckon_cli.importing.openapi.documents import BadDescription, Node
 from beckon_cli.importing.openapi.openapi3 import ServerChoice, common_fields, parameters_of, required_schemes
 from beckon_cli.importing.openapi.operations import METHODS, Body, Operation, Parameter, Scheme
+from beckon_cli.importing.openapi.references import Node
 
 _FORM, _MULTIPART, _JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 _PLACES = ("path", "query", "header")
