@@ -16,23 +16,22 @@ from beckon_adapter.a2a import PARAMETERS
 from beckon_cli.importing.candidates import (
     Credential,
     Found,
+    NamedByObjects,
     NoSource,
-    Part,
     Skipped,
     Source,
-    choose_things,
-    matches_pattern,
+    bearer_credential,
+    choose_by_name,
+    join_names,
+    object_name,
+    source_name,
 )
 from beckon_cli.importing.documents import BadDescription, UrlDocuments
 from beckon_cli.importing.manifests import write_yaml
-from beckon_cli.importing.mcp.tools import object_name
 from beckon_contract.catalogue.annotations import A2A, TIMEOUT
-from beckon_contract.names import Identity, assign_names
 
 CARD_PATH = "/.well-known/agent-card.json"
 _JSONRPC = "JSONRPC"
-_LONGEST_NAME = 40  # characters of an agent's name, which is a part of other names
-_LONGEST = 200  # characters of a name; Kubernetes takes 253
 _MOST_EXAMPLES = 5
 
 
@@ -100,7 +99,7 @@ class WantedSkills:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedSkill:
+class ImportedSkill(NamedByObjects):
     """A skill to be written as an EventType. `what` is its id at the agent."""
 
     what: str
@@ -110,17 +109,6 @@ class ImportedSkill:
     rule: Mapping[str, str]
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Its name for the model."""
-        identity = Identity("", self.object_name)
-        return assign_names({identity: self.object_name})[identity]
-
-    @property
-    def type(self) -> str:
-        """The type of its calls, equal to its EventType's name."""
-        return self.object_name
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -135,13 +123,7 @@ class ImportedSkill:
     @property
     def credential(self) -> Credential:
         """The adapter's credential for the agent."""
-        name = self.rule.get("credential", "")
-        return Credential(name, (Part("bearer"),) if name else ())
-
-    @property
-    def details(self) -> Mapping[str, str]:
-        """Nothing: an agent has one name for a skill."""
-        return {}
+        return bearer_credential(self.rule.get("credential", ""))
 
 
 def find_skills(address: str, wanted: WantedSkills) -> Found[ImportedSkill]:
@@ -151,16 +133,8 @@ def find_skills(address: str, wanted: WantedSkills) -> Found[ImportedSkill]:
     if interface is None:
         raise NoSource(f"{place}: the agent has no interface for JSON-RPC, the only binding that is called")
     url, version = urljoin(place, interface[0]), interface[1]
-    name = object_name(wanted.name or card.name or "agent")[:_LONGEST_NAME].rstrip("-")
+    name = source_name(wanted.name or card.name or "agent")
     results = list(_import_skills(card, name, url, version, wanted))
-    names = [each for found in results for each in (found.what, found.name)]
-    chosen = choose_things(
-        results,
-        wanted.words,
-        lambda word, each: matches_pattern(each.what, word) or matches_pattern(each.name, word),
-        noun="skill",
-        known=names,
-    )
     return Found(
         importer="a2a",
         noun="skill",
@@ -168,7 +142,7 @@ def find_skills(address: str, wanted: WantedSkills) -> Found[ImportedSkill]:
         name=f"a2a-{name}",
         source=Source(f"the A2A agent {name}", "--name"),
         present=frozenset(skill.id for skill in card.skills),
-        results=tuple(each for each, is_meant in zip(results, chosen, strict=True) if is_meant),
+        results=choose_by_name(results, wanted.words, "skill"),
     )
 
 
@@ -214,7 +188,7 @@ def _name_skill(skill_id: str, agent: str, name: str) -> str:
     own, skill = object_name(agent), object_name(skill_id)
     if skill == own:
         return name
-    return f"{name}.{skill.removeprefix(f'{own}-')}"[:_LONGEST].rstrip("-.")
+    return join_names(name, skill.removeprefix(f"{own}-"))
 
 
 def _describe(skill: CardSkill) -> str:

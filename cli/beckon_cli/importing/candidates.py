@@ -1,10 +1,13 @@
 """What an import found: tools with their credentials, and skipped items."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Generic, Protocol, TypeVar
+
+from beckon_contract.names import Identity, assign_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,30 @@ class Tool(Protocol):
         ...
 
 
+class NamedByObjects:
+    """The names of a tool that follow from `object_name`, the metadata.name of its objects."""
+
+    __slots__ = ()
+
+    object_name: str
+
+    @property
+    def name(self) -> str:
+        """Its name for the model."""
+        identity = Identity("", self.object_name)
+        return assign_names({identity: self.object_name})[identity]
+
+    @property
+    def type(self) -> str:
+        """The type of its calls, equal to its EventType's name."""
+        return self.object_name
+
+    @property
+    def details(self) -> Mapping[str, str]:
+        """Nothing: the source has one name for it."""
+        return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """An item of the source without a tool, and the reason. `name` is the name that its tool would have."""
@@ -217,6 +244,52 @@ def choose_things(
             raise NoSource(f"--select {word!r} means no {noun}{_near_word(word, known)}")
         chosen = [before or hit for before, hit in zip(chosen, hits, strict=True)]
     return chosen
+
+
+NamedTool = TypeVar("NamedTool", bound=Tool)
+
+
+def choose_by_name(
+    results: Sequence[NamedTool | Skipped], words: Sequence[str], noun: str
+) -> tuple[NamedTool | Skipped, ...]:
+    """Return the results whose name at the source or for models matches any word; without words all.
+
+    Raises `NoSource` for a word that matches nothing.
+    """
+    chosen = choose_things(
+        results,
+        words,
+        lambda word, each: matches_pattern(each.what, word) or matches_pattern(each.name, word),
+        noun=noun,
+        known=[name for each in results for name in (each.what, each.name)],
+    )
+    return tuple(each for each, is_meant in zip(results, chosen, strict=True) if is_meant)
+
+
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+_LONGEST_SOURCE = 40  # characters of a source's name, which is a part of other names
+_LONGEST = 200  # characters of a name; Kubernetes takes 253
+
+
+def object_name(text: str) -> str:
+    """Return a text as a part of a Kubernetes name."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text)
+    return _NO_NAME.sub("-", spaced.lower()).strip("-") or "tool"
+
+
+def source_name(text: str) -> str:
+    """Return the name of a server or an agent, with which those of its tools begin."""
+    return object_name(text)[:_LONGEST_SOURCE].rstrip("-")
+
+
+def join_names(source: str, tool: str) -> str:
+    """Return the metadata.name of a source's tool."""
+    return f"{source}.{tool}"[:_LONGEST].rstrip("-.")
+
+
+def bearer_credential(name: str) -> Credential:
+    """Return the adapter's credential of a name, "" for none, as it is sent to a server or an agent."""
+    return Credential(name, (Part("bearer"),) if name else ())
 
 
 def matches_pattern(text: str, pattern: str) -> bool:

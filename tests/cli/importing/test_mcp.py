@@ -8,8 +8,8 @@ import pytest
 from mcp_types import Tool, ToolAnnotations
 
 from beckon_adapter.check import check_rules
-from beckon_cli.importing.candidates import Found, NoSource, Skipped, Source
-from beckon_cli.importing.mcp.tools import ImportedTools, Place, Server, import_tools, object_name
+from beckon_cli.importing.candidates import Found, NoSource, Skipped, Source, object_name
+from beckon_cli.importing.mcp.tools import ImportedTools, Place, Server, import_tools
 from beckon_cli.importing.report import required_settings
 from beckon_contract.catalogue.check import check
 from beckon_contract.kubernetes_objects import parse_manifests

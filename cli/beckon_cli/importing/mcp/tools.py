@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,19 +17,21 @@ from beckon_adapter.mcp.http_server import iterate_errors, read_tool_list
 from beckon_cli.importing.candidates import (
     Credential,
     Found,
+    NamedByObjects,
     NoSource,
-    Part,
     Service,
     Skipped,
     Source,
-    choose_things,
-    matches_pattern,
+    bearer_credential,
+    choose_by_name,
+    join_names,
+    object_name,
+    source_name,
 )
 from beckon_cli.importing.manifests import json_text, write_yaml
 from beckon_cli.importing.mcp.service import service_name
 from beckon_cli.importing.mcp.sign_in import SIGN_IN_SECONDS
 from beckon_contract.catalogue.annotations import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY, RETURNS
-from beckon_contract.names import Identity, assign_names
 from beckon_contract.schema.parameters import SchemaError, normalise, normalise_result
 
 _SECONDS = 60.0
@@ -146,10 +147,6 @@ class BearerToken(httpx2.Auth):
         yield request
 
 
-_NO_NAME = re.compile(r"[^a-z0-9]+")
-_LONGEST = 200  # characters of a name; Kubernetes takes 253
-
-
 @dataclass(frozen=True, slots=True)
 class Server:
     """A server, its name and its credential.
@@ -163,7 +160,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedTools:
+class ImportedTools(NamedByObjects):
     """A tool to be written as an EventType. `what` is its name at the server."""
 
     server: Server
@@ -175,17 +172,6 @@ class ImportedTools:
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     returns: Mapping[str, Any] | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name for the model."""
-        identity = Identity("", self.object_name)
-        return assign_names({identity: self.object_name})[identity]
-
-    @property
-    def type(self) -> str:
-        """The type of its calls, equal to its EventType's name."""
-        return self.object_name
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -204,37 +190,23 @@ class ImportedTools:
     @property
     def credential(self) -> Credential:
         """The adapter's credential for the server."""
-        return Credential(self.server.credential, (Part("bearer"),) if self.server.credential else ())
-
-    @property
-    def details(self) -> Mapping[str, str]:
-        """Nothing: a server has one name for a tool."""
-        return {}
+        return bearer_credential(self.server.credential)
 
 
 def import_tools(
     tools: Sequence[Tool], server: Server, words: Sequence[str] = ()
-) -> list[ImportedTools | Skipped]:
+) -> tuple[ImportedTools | Skipped, ...]:
     """Return the results for the tools matched by any word.
 
     Without words these are all tools. Raises `NoSource` for a word that matches nothing.
     """
-    results = list(_import_tools(tools, server))
-    names = [name for each in results for name in (each.what, each.name)]
-    chosen = choose_things(
-        results,
-        words,
-        lambda word, each: matches_pattern(each.what, word) or matches_pattern(each.name, word),
-        noun="tool",
-        known=names,
-    )
-    return [each for each, is_meant in zip(results, chosen, strict=True) if is_meant]
+    return choose_by_name(list(_import_tools(tools, server)), words, "tool")
 
 
 def _import_tools(tools: Iterable[Tool], server: Server) -> Iterator[ImportedTools | Skipped]:
     taken: set[str] = set()
     for tool in tools:
-        name = f"{server.name}.{object_name(tool.name)}"[:_LONGEST].rstrip("-.")
+        name = join_names(server.name, object_name(tool.name))
         if name in taken:
             yield Skipped(tool.name, name, f"another tool is called {name} already")
             continue
@@ -268,12 +240,6 @@ def _read_output_schema(tool: Tool) -> tuple[Mapping[str, Any] | None, tuple[str
     return tool.output_schema, ()
 
 
-def object_name(text: str) -> str:
-    """Return a text as a part of a Kubernetes name."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text)
-    return _NO_NAME.sub("-", spaced.lower()).strip("-") or "tool"
-
-
 def _description_of(tool: Tool) -> str:
     said = (tool.description or tool.title or "").strip()
     return said or f"Call the tool {tool.name}."
@@ -297,9 +263,6 @@ def _hint_annotations(tool: Tool) -> dict[str, str]:
     return hints
 
 
-_LONGEST_NAME = 40  # characters of a server's name, which is a part of other names
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The options of an import: tools, name, credential and token.
@@ -320,7 +283,7 @@ def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service
     `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
     """
     found = asyncio.run(list_server_tools(place, wanted.auth))
-    name = object_name(wanted.name or found.name or "mcp")[:_LONGEST_NAME].rstrip("-")
+    name = source_name(wanted.name or found.name or "mcp")
     server = Server(name, place, wanted.credential)
     return Found(
         importer="mcp",
@@ -329,6 +292,6 @@ def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service
         name=service_name(name),
         source=Source(f"the MCP server {name}", "--name"),
         present=frozenset(tool.name for tool in found.tools),
-        results=tuple(import_tools(found.tools, server, wanted.words)),
+        results=import_tools(found.tools, server, wanted.words),
         service=service_of(name) if place.command else None,
     )
