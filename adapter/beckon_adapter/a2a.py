@@ -13,29 +13,26 @@ an agent that is away for a moment loses nothing.
 """
 
 import asyncio
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import stamina
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from beckon_adapter.caller import is_json, raise_failure
+from beckon_adapter.caller import raise_failure, read_document
 from beckon_adapter.declaration import Call, Run
-from beckon_adapter.egress.client import EgressClient, HttpAnswer, TooLarge, Unreachable
-from beckon_adapter.egress.hosts import NoCredential, NotAllowed
+from beckon_adapter.egress.client import EgressClient, HttpAnswer, Unreachable
+from beckon_adapter.egress.outcomes import convert_failures
 from beckon_adapter.request import HttpRequest
-from beckon_adapter.rule import parse_named_rule, read_seconds
-from beckon_adapter.templates import parse_target
+from beckon_adapter.rule import OwnersName, Seconds, check_fixed_url, parse_named_rule
 from beckon_contract.catalogue.annotations import A2A
-from beckon_contract.jsontext import NotJsonError, dumps, loads
+from beckon_contract.jsontext import dumps
+from beckon_tools.answers import Media
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.signature import InvalidArguments
-
-logger = logging.getLogger(__name__)
 
 MESSAGE = "message"
 PARAMETERS: Mapping[str, Any] = {
@@ -69,15 +66,13 @@ class A2aRule(BaseModel):
     agent: str
     version: Literal["1.0", "0.3"] = "1.0"
     skill: str = Field("", max_length=200)
-    timeout: Annotated[float, BeforeValidator(read_seconds)] = 60.0
-    credential: str | None = Field(None, pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+    timeout: Seconds = 60.0
+    credential: OwnersName | None = None
 
     @field_validator("agent")
     @classmethod
     def _is_agent(cls, value: str) -> str:
-        if any(segment.names for segment in parse_target(value).path):
-            raise ValueError("the URL of an agent has no arguments in it")
-        return value
+        return check_fixed_url(value, "an agent")
 
 
 def parse_a2a_rule(text: str) -> A2aRule:
@@ -110,21 +105,13 @@ class A2aCaller:
         message = arguments.get(MESSAGE)
         if not isinstance(message, str):
             raise InvalidArguments((f"{MESSAGE}: send the request to the agent, as a text",))
-        try:
-            async with asyncio.timeout(rule.timeout):
-                found = await self._send_message(rule, message, call)
-                return read_result(await self._finish_task(rule, found, call), host)
-        except TimeoutError:
-            raise OutcomeUnknown(f"{host} did not end the task within {rule.timeout:g} s") from None
-        except (NotAllowed, NoCredential) as error:
-            logger.warning("event %s was not sent: %s", call.id, error)
-            raise ToolError(str(error)) from None
-        except TooLarge as error:
-            raise ToolError(f"{host} {error}") from None
-        except Unreachable as error:
-            if call.repeatable or not error.sent:
-                raise Retry(f"{host} {error}") from None
-            raise OutcomeUnknown(f"{host} {error}; the agent may have begun the task") from None
+        with convert_failures(host, call, repeatable=call.repeatable):
+            try:
+                async with asyncio.timeout(rule.timeout):
+                    found = await self._send_message(rule, message, call)
+                    return read_result(await self._finish_task(rule, found, call), host)
+            except TimeoutError:
+                raise OutcomeUnknown(f"{host} did not end the task within {rule.timeout:g} s") from None
 
     async def _send_message(self, rule: A2aRule, message: str, call: Call) -> Mapping[str, Any]:
         """Return the task that a message begins, or the message that answers it."""
@@ -185,12 +172,7 @@ class A2aCaller:
 
 
 def _read_answer(answer: HttpAnswer, host: str, *, repeatable: bool) -> Mapping[str, Any]:
-    document: object = None
-    if is_json(answer.media_type):
-        try:
-            document = loads(answer.body)
-        except NotJsonError as error:
-            raise ToolError(f"{host} answered with what it calls JSON and is none: {error}") from None
+    document = read_document(answer, host) if answer.body.strip() else None
     match document:
         case {"error": {"code": code, "message": message}}:
             raise ToolError(f"{host} refused the request: {str(message)[:300]} ({code})")
@@ -268,5 +250,8 @@ def _value_of(part: Mapping[str, Any]) -> object:
     data = file.get("raw") or file.get("bytes")
     if isinstance(data, str):
         kind = str(file.get("mediaType") or file.get("mimeType") or "application/octet-stream")
-        return {"media_type": kind, "data_base64": data}
+        try:
+            return Media.from_base64(kind, data).to_document()
+        except ValueError:
+            raise ToolError("the agent sent what is no base64") from None
     return part.get("data") if "data" in part else {name: file[name] for name in file if name != "kind"}

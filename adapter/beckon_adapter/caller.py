@@ -11,8 +11,8 @@ import stamina
 from jmespath.exceptions import JMESPathError
 
 from beckon_adapter.declaration import Call, Run
-from beckon_adapter.egress.client import EgressClient, HttpAnswer, TooLarge, Unreachable
-from beckon_adapter.egress.hosts import NoCredential, NotAllowed
+from beckon_adapter.egress.client import EgressClient, HttpAnswer, Unreachable
+from beckon_adapter.egress.outcomes import convert_failures
 from beckon_adapter.request import HttpRequest, build_request
 from beckon_adapter.rule import IDEMPOTENT, JSON, HttpRule, parse_rule
 from beckon_adapter.templates import UnfitArgument
@@ -69,7 +69,7 @@ def result_of(rule: HttpRule, answer: HttpAnswer, host: str, *, repeatable: bool
         raise ToolError(f"{host} answered with status {answer.status}, which is no result")
     if not answer.body.strip():
         return {"status": answer.status}
-    document = _read_document(answer, host)
+    document = read_document(answer, host)
     return document if rule.result is None else _select_result(rule.result, answer, document, host)
 
 
@@ -78,7 +78,8 @@ def is_json(media_type: str) -> bool:
     return media_type == JSON or media_type.endswith("+json") or media_type == "text/json"
 
 
-def _read_document(answer: HttpAnswer, host: str) -> object:
+def read_document(answer: HttpAnswer, host: str) -> object:
+    """Return what an API answered: JSON, a text, or `Media`. Raises `ToolError`."""
     if is_json(answer.media_type):
         try:
             document: object = loads(answer.body)
@@ -210,19 +211,14 @@ class HttpCaller:
         it again.
         """
         host = urlsplit(rule.url).hostname or ""
-        try:
-            request = _with_default_headers(build_request(rule, arguments), call)
+        repeatable = _is_repeatable(rule, call)
+        with convert_failures(host, call, repeatable=repeatable):
+            try:
+                request = _with_default_headers(build_request(rule, arguments), call)
+            except UnfitArgument as error:
+                raise InvalidArguments((str(error),)) from None
             answer = await self._send_with_retries(rule, request)
-        except UnfitArgument as error:
-            raise InvalidArguments((str(error),)) from None
-        except (NotAllowed, NoCredential) as error:
-            logger.warning("event %s was not sent: %s", call.id, error)
-            raise ToolError(str(error)) from None
-        except TooLarge as error:
-            raise ToolError(f"{host} {error}") from None
-        except Unreachable as error:
-            raise _lost_call_error(rule, call, host, error) from None
-        return result_of(rule, answer, host, repeatable=_is_repeatable(rule, call))
+        return result_of(rule, answer, host, repeatable=repeatable)
 
     async def _send_with_retries(self, rule: HttpRule, request: HttpRequest) -> HttpAnswer:
         """Send a request with the rule's retries; return the last answer.
@@ -279,16 +275,6 @@ def _is_repeatable(rule: HttpRule, call: Call) -> bool:
     The method is idempotent by HTTP, or the EventType declares the call repeatable.
     """
     return rule.method in IDEMPOTENT or call.repeatable
-
-
-def _lost_call_error(rule: HttpRule, call: Call, host: str, error: Unreachable) -> Exception:
-    """Return the exception for a call without an answer.
-
-    It is `Retry` if the request is repeatable or was not sent, else `OutcomeUnknown`.
-    """
-    if _is_repeatable(rule, call) or not error.sent:
-        return Retry(f"{host} {error}")
-    return OutcomeUnknown(f"{host} {error}; the call may have had its effect, and was not repeated")
 
 
 def _with_trace(request: HttpRequest) -> HttpRequest:

@@ -1,6 +1,6 @@
 """Mistakes in the rules of a set of manifests, for `beckon check`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from beckon_adapter.a2a import parse_a2a_rule
 from beckon_adapter.declaration import has_rule, rule_of
@@ -12,6 +12,8 @@ from beckon_contract.fields import FieldProblem, InvalidFields
 from beckon_contract.knative.eventtypes import EventType, InvalidEventType, is_event_type, parse_event_type
 from beckon_contract.kubernetes_objects import Resource, Unreadable
 from beckon_contract.schema.parameters import SchemaError, normalise
+
+_WITHOUT_ARGUMENTS: Mapping[str, Callable[[str], object]] = {MCP: parse_mcp_rule, A2A: parse_a2a_rule}
 
 
 def check_rules(resources: Iterable[Resource | Unreadable]) -> Iterator[Finding]:
@@ -33,11 +35,8 @@ def _check_resource(resource: Resource) -> Iterator[Finding]:
         return
     try:
         annotation = rule_of(event_type)
-        if annotation == MCP:
-            parse_mcp_rule(event_type.annotations[MCP])
-            return
-        if annotation == A2A:
-            parse_a2a_rule(event_type.annotations[A2A])
+        if parse := _WITHOUT_ARGUMENTS.get(annotation):
+            parse(event_type.annotations[annotation])
             return
         rule = parse_rule(event_type.annotations[HTTP], parameters)
     except InvalidFields as error:

@@ -108,6 +108,11 @@ def read_seconds(value: object) -> object:
     return parse_timeout(str(value)) if isinstance(value, str | int | float) else value
 
 
+Seconds = Annotated[float, BeforeValidator(read_seconds)]
+OwnersName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")]
+"""The name that the adapter's owner gave to a credential or a server."""
+
+
 class HttpRule(_Strict):
     """One rule; every field as the annotation has it. `timeout` is in seconds, for each attempt."""
 
@@ -120,9 +125,9 @@ class HttpRule(_Strict):
     body_type: str = Field(JSON, pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+$")
     encoding: Mapping[str, Encoding] = {}
     result: str | None = None
-    timeout: Annotated[float, BeforeValidator(read_seconds)] = 10.0
+    timeout: Seconds = 10.0
     retries: int = Field(2, ge=0, le=5, strict=True)
-    credential: str | None = Field(None, pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+    credential: OwnersName | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -289,7 +294,7 @@ class NamedServer(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+    name: OwnersName
     url: str = ""
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = Field({}, repr=False)
@@ -316,6 +321,13 @@ class NamedServer(BaseModel):
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
+def check_fixed_url(value: str, what: str) -> str:
+    """Return a URL; raise `ValueError` if it is none, or has arguments in it."""
+    if any(segment.names for segment in parse_target(value).path):
+        raise ValueError(f"the URL of {what} has no arguments in it")
+    return value
+
+
 class McpRule(BaseModel):
     """One rule; `timeout` is in seconds."""
 
@@ -323,15 +335,14 @@ class McpRule(BaseModel):
 
     server: str
     tool: str = Field(min_length=1, max_length=128)
-    timeout: Annotated[float, BeforeValidator(read_seconds)] = 60.0
-    credential: str | None = Field(None, pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
+    timeout: Seconds = 60.0
+    credential: OwnersName | None = None
 
     @field_validator("server")
     @classmethod
     def _is_server(cls, value: str) -> str:
         if "://" in value:
-            if any(segment.names for segment in parse_target(value).path):
-                raise ValueError("the URL of a server has no arguments in it")
+            check_fixed_url(value, "a server")
         elif not _NAME.fullmatch(value):
             raise ValueError("must be the name of a server, or its URL such as https://mcp.example.com/mcp")
         return value

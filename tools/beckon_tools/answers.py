@@ -33,6 +33,11 @@ class Media:
     media_type: str
     data: bytes
 
+    @classmethod
+    def from_base64(cls, media_type: str, text: str) -> "Media":
+        """Return the bytes of a text in Base64; raise `ValueError` for any other."""
+        return cls(media_type, base64.b64decode(text, validate=True))
+
     def to_document(self) -> dict[str, str]:
         """Return `{"media_type", "data_base64"}`."""
         return {"media_type": self.media_type, "data_base64": base64.b64encode(self.data).decode()}

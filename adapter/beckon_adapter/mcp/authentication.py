@@ -1,7 +1,6 @@
 """Credentials in requests to MCP servers: sent as they are, or exchanged for a token by OAuth."""
 
 from collections.abc import AsyncGenerator, Generator
-from typing import Protocol
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
@@ -9,20 +8,6 @@ from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from beckon_adapter.egress.hosts import Credential, Credentials, NoCredential, Sealed
-
-
-class ServerAuth(Protocol):
-    """The credential of a server, as the HTTP client applies it."""
-
-    def hide(self, content: bytes) -> bytes:
-        """Return a server's output without the credential."""
-        ...
-
-
-def make_auth(credentials: Credentials, name: str, url: str) -> "SealedAuth | OAuthClientAuth":
-    """Return the authentication by a credential; raise `NoCredential`."""
-    entry = credentials.find_oauth(name, httpx2.URL(url))
-    return SealedAuth(credentials, name, url) if entry is None else OAuthClientAuth(entry, url)
 
 
 class SealedAuth(httpx2.Auth):
@@ -112,3 +97,13 @@ class OAuthClientAuth(httpx2.Auth):
         return ClientCredentialsOAuthProvider(
             self._url, self._tokens, client_id, secret, issuer=self._entry.issuer
         )
+
+
+ServerAuth = SealedAuth | OAuthClientAuth
+"""The credential of a server, as the HTTP client applies it."""
+
+
+def make_auth(credentials: Credentials, name: str, url: str) -> ServerAuth:
+    """Return the authentication by a credential; raise `NoCredential`."""
+    entry = credentials.find_oauth(name, httpx2.URL(url))
+    return SealedAuth(credentials, name, url) if entry is None else OAuthClientAuth(entry, url)

@@ -1,8 +1,6 @@
 """Calls to MCP servers by rules, and the comparison of their tools with EventTypes."""
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import logging
 import time
@@ -30,9 +28,10 @@ from opentelemetry import trace
 from prometheus_client import Gauge
 
 from beckon_adapter.declaration import Call, Report
-from beckon_adapter.egress.client import EgressClient, TooLarge, Unreachable
-from beckon_adapter.egress.hosts import NoCredential, NotAllowed
-from beckon_adapter.mcp.authentication import ServerAuth, make_auth
+from beckon_adapter.egress.client import EgressClient
+from beckon_adapter.egress.hosts import NotAllowed
+from beckon_adapter.egress.outcomes import convert_failures
+from beckon_adapter.mcp.authentication import make_auth
 from beckon_adapter.mcp.command_server import CommandServer
 from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
 from beckon_adapter.rule import SETTING, McpRule, NamedServer
@@ -40,7 +39,7 @@ from beckon_contract.cloudevents.extensions import FIRST_REPORTS
 from beckon_contract.jsontext import dumps, loads
 from beckon_contract.schema.parameters import parameters_changed
 from beckon_tools.answers import Media
-from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
+from beckon_tools.errors import ToolError
 
 logger = logging.getLogger(__name__)
 
@@ -189,8 +188,8 @@ def _block_result(block: ContentBlock) -> object:
 
 def _media_result(kind: str, data: str) -> object:
     try:
-        return Media(kind, base64.b64decode(data, validate=True)).to_document()
-    except binascii.Error:
+        return Media.from_base64(kind, data).to_document()
+    except ValueError:
         raise ToolError("the MCP server sent what is no base64") from None
 
 
@@ -212,7 +211,6 @@ class McpCaller:
         self._egress = egress
         self._named = {one.name: one for one in named}
         self._servers: dict[Place, Server] = {}
-        self._auths: dict[Place, ServerAuth] = {}
         self._agreement = Agreement(differing)
         self._checked: dict[Place, float] = {}
         self._checks: set[asyncio.Task[None]] = set()
@@ -241,20 +239,14 @@ class McpCaller:
         trace.get_current_span().set_attributes(
             {"mcp.method.name": "tools/call", "gen_ai.tool.name": rule.tool}
         )
-        try:
-            server = self._server_for(rule)
-            result = await self._call_server(server, rule, arguments, call)
-            self._check_soon((rule.server, rule.credential), server)
-            return self._without_secrets(rule, result_of(result, rule.tool))
-        except ToolError as error:
-            raise ToolError(str(self._without_secrets(rule, str(error)))) from None
-        except (NotAllowed, NoCredential) as error:
-            logger.warning("event %s was not sent: %s", call.id, error)
-            raise ToolError(str(error)) from None
-        except TooLarge as error:
-            raise ToolError(f"the MCP server {name} {error}") from None
-        except Unreachable as error:
-            raise _lost_call_error(name, error, call) from None
+        with convert_failures(f"the MCP server {name}", call, repeatable=call.repeatable):
+            try:
+                server = self._server_for(rule)
+                result = await self._call_server(server, rule, arguments, call)
+                self._check_soon((rule.server, rule.credential), server)
+                return self._without_secrets(rule, result_of(result, rule.tool))
+            except ToolError as error:
+                raise ToolError(str(self._without_secrets(rule, str(error)))) from None
 
     async def _call_server(
         self, server: Server, rule: McpRule, arguments: Mapping[str, object], call: Call
@@ -301,7 +293,8 @@ class McpCaller:
         """Return a server's output without its credential and secrets."""
         entry = self._named.get(rule.server)
         secrets = entry.secrets if entry else ()
-        auth = self._auths.get((rule.server, rule.credential))
+        server = self._servers.get((rule.server, rule.credential))
+        auth = server.auth if isinstance(server, HttpServer) else None
         if auth is None and not secrets:
             return value
         text = dumps(value)
@@ -324,14 +317,14 @@ class McpCaller:
 
     def _make_server(self, rule: McpRule) -> Server:
         if "://" in rule.server:
-            return self._by_url(rule, rule.server)
+            return self._by_url(rule.server, rule.credential)
         entry = self._named.get(rule.server)
         if entry is None:
             raise NotAllowed(
                 f"the adapter knows no MCP server {rule.server!r}; its owner can add it ({SETTING})"
             )
         if entry.url:
-            return self._by_url(rule, entry.url)
+            return self._by_url(entry.url, rule.credential)
         return self._make_command(entry, rule.credential)
 
     def _make_command(self, entry: NamedServer, credential: str | None) -> CommandServer:
@@ -339,27 +332,12 @@ class McpCaller:
         server = CommandServer(entry, lambda: self._check_soon(place, server, now=True))
         return server
 
-    def _by_url(self, rule: McpRule, url: str) -> HttpServer:
-        auth = None
-        if rule.credential:
-            auth = make_auth(self._egress.credentials, rule.credential, url)
-            self._auths[rule.server, rule.credential] = auth
+    def _by_url(self, url: str, credential: str | None) -> HttpServer:
+        auth = make_auth(self._egress.credentials, credential, url) if credential else None
         client = httpx2.AsyncClient(
             transport=LimitedTransport(self._egress.client, self._egress.limit),
             auth=auth,
             timeout=None,
             trust_env=False,
         )
-        return HttpServer(url, client)
-
-
-def _lost_call_error(name: str, error: Unreachable, call: Call) -> Exception:
-    """Return the exception for a call without an answer.
-
-    It is `Retry` if the call is repeatable or was not sent, else `OutcomeUnknown`.
-    """
-    if call.repeatable or not error.sent:
-        return Retry(f"the MCP server {name} {error}")
-    return OutcomeUnknown(
-        f"the MCP server {name} {error}; the call may have had its effect, and was not repeated"
-    )
+        return HttpServer(url, client, auth)

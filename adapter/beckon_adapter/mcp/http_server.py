@@ -15,6 +15,7 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
 
 from beckon_adapter.egress.client import TooLarge, Unreachable
 from beckon_adapter.egress.hosts import NoCredential, NotAllowed
+from beckon_adapter.mcp.authentication import ServerAuth
 from beckon_tools.errors import ToolError
 
 LOST = (OSError, httpx2.HTTPError, ClosedResourceError, BrokenResourceError)
@@ -107,10 +108,11 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """A server at a URL, with a client allowed to reach it."""
+    """A server at a URL, with a client allowed to reach it, and the credential that this client sends."""
 
     url: str
     client: httpx2.AsyncClient
+    auth: ServerAuth | None = None
 
     async def call_tool(
         self, tool: str, arguments: Mapping[str, Any], seconds: float, on_progress: ProgressFnT | None = None
