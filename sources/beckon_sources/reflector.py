@@ -124,7 +124,7 @@ class Reflector:
         while True:
             for document in page.items:
                 seen.add(self._put(document))
-            self._line.hear()
+            self._line.note_message()
             if not page.rest:
                 break
             page = await self._server.list_page(self._collection, page.rest)
@@ -139,7 +139,7 @@ class Reflector:
             self._contact.good(self._line)
             async for change in changes:
                 self._broken = 0
-                self._line.hear()
+                self._line.note_message()
                 match change.type:
                     case "ADDED" | "MODIFIED":
                         self._put(change.document)

@@ -15,8 +15,8 @@ _NOT_READ = "not read yet"
 class Line:
     """The state of one watched collection.
 
-    `complete` is true once it has been read, `trouble` is `None` while it is watched, and `last_event` is the
-    time of the last message. If it is not `required`, the service is ready even if the API server refuses
+    `complete` is true once it has been read, `trouble` is `None` while it is watched, and `last_message` is
+    the time of the last message. If it is not `required`, the service is ready even if the API server refuses
     it: a namespace that was deleted with its roles must not keep all others from their agents.
     """
 
@@ -25,7 +25,7 @@ class Line:
     complete: bool = False
     refused: bool = False
     trouble: str | None = _NOT_READ
-    last_event: float = field(default_factory=time.monotonic)
+    last_message: float = field(default_factory=time.monotonic)
 
     @property
     def enough(self) -> bool:
@@ -39,9 +39,9 @@ class Line:
             return "the API server has not answered yet"
         return f"cannot follow {self.name}: {self.trouble}" if self.trouble else ""
 
-    def hear(self) -> None:
+    def note_message(self) -> None:
         """Note the time of a message from the API server about it."""
-        self.last_event = time.monotonic()
+        self.last_message = time.monotonic()
 
 
 class Contact:
@@ -89,13 +89,13 @@ class Contact:
     def age(self) -> float:
         """The longest silence about a collection, in seconds."""
         now = time.monotonic()
-        return max((now - line.last_event for line in self._lines), default=0.0)
+        return max((now - line.last_message for line in self._lines), default=0.0)
 
     def good(self, line: Line) -> None:
         """Note a working watch, and log the end of all trouble."""
         before, line.trouble = line.trouble, None
         line.complete, line.refused = True, False
-        line.hear()
+        line.note_message()
         self._look()
         if before not in (None, _NOT_READ) and not any(
             one.trouble and not one.refused for one in self._lines

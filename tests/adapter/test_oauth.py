@@ -10,6 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from beckon_adapter.egress.hosts import AllowedHost, Credential
+from beckon_cli.importing.mcp.sign_in import BrowserSignIn
+from beckon_cli.importing.mcp.tools import NoServer, Place, list_server_tools
 from beckon_contract.kubernetes_objects import Resource
 from tests.adapter.oauth_server import CLIENT_ID, SECRET, OAuthServer
 from tests.adapter.plain_api import adapting, egress_to, event_type
@@ -173,3 +175,25 @@ async def test_without_a_valid_credential_the_error_names_the_status_and_the_fla
     assert place.startswith("Sign in at ")
     assert "did not accept the sign-in" in refusal
     assert "access_denied" in refusal
+
+
+async def test_a_browser_that_does_not_return_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beckon_cli.importing.mcp.sign_in.SIGN_IN_SECONDS", 0.0)
+    monkeypatch.setenv("BROWSER", "true")
+    async with served(OAuthServer().app) as url:
+        place = Place(url=f"{url}/mcp")
+        with (
+            BrowserSignIn(place.url) as sign_in,
+            pytest.raises(NoServer, match="did not accept the sign-in: the browser did not return within 0 "),
+        ):
+            await list_server_tools(place, sign_in.auth)
+
+
+@pytest.mark.parametrize(
+    "words", [("--login", "--", "python"), ("--client-id", "beckon", "https://mcp.example.com/mcp")]
+)
+def test_the_flags_of_a_sign_in_are_for_a_url(words: tuple[str, ...]) -> None:
+    done = beckon("import", "mcp", "--list", *words)
+
+    assert done.returncode == 2
+    assert "--login is for a URL, and --client-id for --login" in done.stderr

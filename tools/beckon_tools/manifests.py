@@ -202,9 +202,9 @@ def _pod_spec(tool: AnyTool, placement: Placement) -> Manifest:
 
 
 def sink_binding(tool: AnyTool, placement: Placement) -> Manifest:
-    """Return the SinkBinding of the Service to its Broker."""
-    version, kind = _runs_as(placement)
-    subject = {"apiVersion": version, "kind": kind, "name": tool.service}
+    """Return the SinkBinding of what starts the Pods to its Broker."""
+    deployed = {"apiVersion": "apps/v1", "kind": "Deployment", "name": tool.service}
+    subject = deployed if placement.plain else _service_reference(tool, placement)
     return bind_to_broker(_metadata_of(tool.service, placement), subject, placement.broker)
 
 
@@ -286,11 +286,6 @@ def _local_command(placement: Placement) -> dict[str, str]:
 def _service_reference(tool: AnyTool, placement: Placement) -> Manifest:
     version = "v1" if placement.plain else "serving.knative.dev/v1"
     return {"apiVersion": version, "kind": "Service", "name": tool.service}
-
-
-def _runs_as(placement: Placement) -> tuple[str, str]:
-    """Return the API version and kind of what starts the tool's Pods."""
-    return ("apps/v1", "Deployment") if placement.plain else ("serving.knative.dev/v1", "Service")
 
 
 def _hint_annotations(tool: AnyTool) -> dict[str, str]:

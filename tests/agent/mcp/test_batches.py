@@ -82,3 +82,9 @@ async def test_other_revisions_have_no_batches(server: McpServer) -> None:
     answer = await send_batch(server, [call_echo("a", 1)], LEGACY)
 
     assert answer.status_code == 400
+
+
+async def test_a_long_integer_in_a_batch_keeps_its_digits(server: McpServer) -> None:
+    answer = await send_batch(server, [call_echo("a", 2**70 + 1)])
+
+    assert [one["id"] for one in answer.json()] == [2**70 + 1]

@@ -89,6 +89,15 @@ def read_answer(answer: object) -> tuple[Decision, str]:
     return decision, reason[:_MOST_REASON] if isinstance(reason, str) else ""
 
 
+def parse_answer(answer: object) -> types.ElicitResult:
+    """Return the answer to a form from its JSON. Raises `MCPError` for any other."""
+    try:
+        return types.ElicitResult.model_validate(answer, by_name=False)
+    except ValidationError as error:
+        message = f"the answer to {METHOD} cannot be read: {error.errors()[0]['msg']}"
+        raise MCPError(types.INVALID_PARAMS, message) from None
+
+
 def request_approval(
     context: Context, wanted: RequestedCall, answers: types.InputResponses | None
 ) -> RequestedCall | CallFinished | dict[str, object]:
@@ -180,9 +189,9 @@ class AwaitedCalls:
         if run is None:
             return None
         try:
-            answer = types.ElicitResult.model_validate(result or {"action": "cancel"}, by_name=False)
-        except ValidationError as error:
-            return f"the answer to {METHOD} cannot be read: {error.errors()[0]['msg']}"
+            answer = parse_answer(result or {"action": "cancel"})
+        except MCPError as error:
+            return str(error)
         await self._calls.decide_call(found[1].event_id, *read_answer(answer))
         return None
 

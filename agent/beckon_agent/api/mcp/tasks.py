@@ -16,11 +16,11 @@ from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall
-from beckon_agent.api.mcp.elicitation import approval_form, read_answer, takes_forms
+from beckon_agent.api.mcp.elicitation import approval_form, parse_answer, read_answer, takes_forms
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, needs_decision, task_members
 from beckon_agent.core.context import request_id
@@ -57,14 +57,6 @@ class TaskUpdateParams(TaskParams):
     """The parameters of `tasks/update`. An answer is read only if there is a request for it."""
 
     input_responses: dict[str, Any]
-
-
-def _parse_answer(answer: object) -> types.ElicitResult:
-    try:
-        return types.ElicitResult.model_validate(answer, by_name=False)
-    except ValidationError as error:
-        message = f"the answer to the form cannot be read: {error.errors()[0]['msg']}"
-        raise MCPError(types.INVALID_PARAMS, message) from None
 
 
 def declares_tasks(context: Context) -> bool:
@@ -162,7 +154,7 @@ class TaskMethods:
         for call in (await self._calls.store.runs.load_past(run.id)).calls:
             answer = params.input_responses.get(call.event_id)
             if answer is not None and needs_decision(call):
-                await self._calls.decide_call(call.event_id, *read_answer(_parse_answer(answer)))
+                await self._calls.decide_call(call.event_id, *read_answer(parse_answer(answer)))
         return {"resultType": "complete"}
 
     async def _cancel_task(self, context: Context, params: TaskParams) -> HandlerResult:

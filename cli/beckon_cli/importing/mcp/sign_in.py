@@ -23,15 +23,19 @@ from beckon_adapter.mcp.authentication import MemoryTokens
 
 SIGN_IN_SECONDS = 300.0
 _PATH = "/callback"
-# It logs each error with its stack; here the error is one line of the command.
-logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
 _DONE = b"<!doctype html><title>Beckon</title><p>Beckon has the answer. You can close this page."
+
+
+class SignInFailed(Exception):
+    """The person was not signed in; the message has the cause."""
 
 
 class BrowserSignIn:
     """Signs a person in when the server answers 401. Use it as a context manager, around the requests."""
 
     def __init__(self, server_url: str, client_id: str = "") -> None:
+        # The SDK logs each error with its stack; here an error is one line of the command.
+        logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
         self._callback = _CallbackServer()
         redirect = AnyUrl(f"http://127.0.0.1:{self._callback.server_port}{_PATH}")
         metadata = OAuthClientMetadata(redirect_uris=[redirect], client_name="Beckon")
@@ -70,16 +74,16 @@ class _CallbackServer(HTTPServer):
         self.received: dict[str, str] | None = None
 
     def wait_for_code(self) -> AuthorizationCodeResult:
-        """Return what came back; raise `TimeoutError`, and `PermissionError` for a refusal."""
+        """Return what came back; raise `SignInFailed` for a refusal, and without a return."""
         end = time.monotonic() + SIGN_IN_SECONDS
         while self.received is None:
             if time.monotonic() > end:
-                raise TimeoutError(f"the browser did not return within {SIGN_IN_SECONDS:g} seconds")
+                raise SignInFailed(f"the browser did not return within {SIGN_IN_SECONDS:g} seconds")
             self.handle_request()
         found = self.received
         if "code" not in found:
             cause = found.get("error_description") or found.get("error") or "no code came back"
-            raise PermissionError(f"the authorization server refused the sign-in: {cause[:300]}")
+            raise SignInFailed(f"the authorization server refused the sign-in: {cause[:300]}")
         return AuthorizationCodeResult(code=found["code"], state=found.get("state"), iss=found.get("iss"))
 
 

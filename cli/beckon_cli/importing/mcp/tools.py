@@ -30,7 +30,7 @@ from beckon_cli.importing.candidates import (
 )
 from beckon_cli.importing.manifests import json_text, write_yaml
 from beckon_cli.importing.mcp.service import service_name
-from beckon_cli.importing.mcp.sign_in import SIGN_IN_SECONDS
+from beckon_cli.importing.mcp.sign_in import SIGN_IN_SECONDS, SignInFailed
 from beckon_contract.catalogue.annotations import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY, RETURNS
 from beckon_contract.schema.parameters import SchemaError, normalise, normalise_result
 
@@ -113,7 +113,7 @@ def _find_cause(error: BaseException, refused: Sequence[int]) -> str | None:
         case OAuthRegistrationError():
             reason = str(error).partition("<")[0].strip()
             return f"takes no unknown client ({reason}): make one there, and name it with --client-id"
-        case OAuthFlowError() | PermissionError():
+        case OAuthFlowError() | SignInFailed():
             return f"did not accept the sign-in: {error}"
         case MCPError() | OSError() | ValueError() | httpx2.HTTPError() | httpx2.InvalidURL():
             if refused:
