@@ -12,7 +12,7 @@
     serve(order_status)
 
 It exports only what a tool's author needs: the decorator, the errors for the model and the Broker, media
-results, progress, late answers, and both kinds of serving. Settings, manifests and the command line stay
+results, progress, late answers, forms for a person, and both kinds of serving. Settings, manifests and the command line stay
 in their modules.
 """
 
@@ -22,6 +22,7 @@ from beckon_tools.declaration import Hints, Tool, tool
 from beckon_tools.errors import DeclarationError, NotSent, OutcomeUnknown, Retry, ToolError
 from beckon_tools.outbox import flush_outbox
 from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
+from beckon_tools.person import Declined, Person
 from beckon_tools.progress import Progress
 from beckon_tools.server import serve
 
@@ -29,11 +30,13 @@ __all__ = [
     "AsyncCallRecord",
     "CallRecord",
     "DeclarationError",
+    "Declined",
     "Hints",
     "Later",
     "Media",
     "NotSent",
     "OutcomeUnknown",
+    "Person",
     "Progress",
     "Retry",
     "Ticket",

@@ -69,6 +69,10 @@ NO_ANSWER_YET = b""
 """The data of a reply that says that the answer comes later; a result is JSON, which is never empty."""
 
 
+INPUT_MARK = b"input_required "
+"""The beginning of the outcome of a call that needs input, before its JSON; no JSON begins so."""
+
+
 class Later:
     """The result of a tool for a call to be answered later.
 

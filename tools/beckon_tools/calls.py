@@ -25,13 +25,15 @@ from beckon_contract.cloudevents import extensions
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, EventError
 from beckon_contract.cloudevents.extensions import ACCEPTED, CAUSE, STATE, deliveries_attribute, is_json
 from beckon_contract.failures import Reason, failure
+from beckon_contract.inputs import INPUT, INPUT_REQUIRED, InvalidInput
 from beckon_runtime.tracing import carried
-from beckon_tools.answers import NO_ANSWER_YET, NotJson, Ticket, reply_data
+from beckon_tools.answers import INPUT_MARK, NO_ANSWER_YET, NotJson, Ticket, reply_data, to_data
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.expiry import EXPIRY, seconds_left
 from beckon_tools.outcomes.ledger import CallKey
 from beckon_tools.outcomes.record import Recalled
+from beckon_tools.person import InputRequired, Person
 from beckon_tools.progress import Progress
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
@@ -95,7 +97,7 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
 
     A refusal and an exception of the function are results, too: the failure `invalid_arguments`, or
     `tool_failed` with the exception's type and message. `NO_ANSWER_YET` is the data of a call that is
-    answered later.
+    answered later, and data after `INPUT_MARK` is a form for a person.
 
     Raises `Retry` if the function does, and `IdempotentFault` for an exception in a tool with the hint
     `idempotent`.
@@ -104,8 +106,11 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
         arguments = _read_arguments(tool, call, settings)
         logger.info("running %s for event %s from %s", tool.name, call.id, call.source)
         data = await _run_outcome(tool, call, arguments)
-    except (InvalidArguments, EventError) as error:
+    except (InvalidArguments, EventError, InvalidInput) as error:
         return refusal_data(tool, call, error)
+    except InputRequired as needed:
+        logger.info("%s needs input of a person for event %s", tool.name, call.id)
+        data = INPUT_MARK + to_data(needed.request.to_document())
     except ToolError as error:
         message = shorten_message(str(error))
         logger.info("%s refused event %s: %s", tool.name, call.id, message)
@@ -202,7 +207,8 @@ def _error_texts(error: BaseException) -> Iterator[str]:
 def _given_arguments(tool: AnyTool, call: CloudEvent, settings: Settings) -> dict[str, object]:
     """Return the arguments not set by callers, by parameter name.
 
-    These are the event, its record, its ticket and its progress, as far as the function takes them.
+    These are the event, its record, its person, its ticket and its progress, as far as the function takes
+    them.
     """
     signature, given = tool.signature, dict[str, object]()
     if signature.event_parameter is not None:
@@ -210,6 +216,8 @@ def _given_arguments(tool: AnyTool, call: CloudEvent, settings: Settings) -> dic
     if signature.record_parameter is not None:
         name, record = signature.record_parameter
         given[name] = record(CallKey(tool.name, call.source, call.id))
+    if signature.person_parameter is not None:
+        given[signature.person_parameter] = Person(call.extensions.get(INPUT))
     if signature.ticket_parameter is not None or signature.progress_parameter is not None:
         reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation_names)
         if signature.ticket_parameter is not None:
@@ -279,7 +287,7 @@ def reply_event(
 
     `correlation` is the attribute to take from the call and the extension that returns its value; a call
     without it is answered as well, for other listeners. With `NO_ANSWER_YET` for data the reply says that
-    the call is accepted.
+    the call is accepted; with data after `INPUT_MARK`, that it needs input.
     """
     taken, returned = correlation
     attributes = call.attributes()
@@ -291,6 +299,8 @@ def reply_event(
     extensions[CAUSE] = call.id
     if data == NO_ANSWER_YET:
         extensions[STATE] = ACCEPTED
+    elif data.startswith(INPUT_MARK):
+        extensions[STATE], data = INPUT_REQUIRED, data.removeprefix(INPUT_MARK)
     if taken in attributes:
         extensions[returned] = attributes[taken]
     return CloudEvent(

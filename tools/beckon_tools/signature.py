@@ -24,6 +24,7 @@ from beckon_contract.schema.parameters import SchemaError, normalise_result
 from beckon_tools.answers import Media, Ticket
 from beckon_tools.errors import DeclarationError
 from beckon_tools.outcomes.record import AsyncCallRecord, CallRecord
+from beckon_tools.person import Person
 from beckon_tools.progress import Progress
 
 
@@ -173,6 +174,7 @@ _SPECIAL: Mapping[type, str] = {
     PublicEvent: "the call event",
     Ticket: "the ticket of the call",
     Progress: "the progress of the call",
+    Person: "the person behind the call",
     CallRecord: "the record of the call",
     AsyncCallRecord: "the record of the call",
 }
@@ -202,6 +204,7 @@ class Signature:
     event_parameter: str | None
     ticket_parameter: str | None = None
     progress_parameter: str | None = None
+    person_parameter: str | None = None
     record_parameter: tuple[str, type[CallRecord | AsyncCallRecord]] | None = None
 
     def read(self, data: bytes | None) -> dict[str, object]:
@@ -262,6 +265,7 @@ def read_signature(function: Callable[..., object]) -> Signature:
         event_parameter=special.get(PublicEvent),
         ticket_parameter=special.get(Ticket),
         progress_parameter=special.get(Progress),
+        person_parameter=special.get(Person),
         record_parameter=next(
             ((special[kind], kind) for kind in (CallRecord, AsyncCallRecord) if kind in special), None
         ),

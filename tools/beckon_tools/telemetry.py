@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.failures import Reason
 from beckon_runtime.tracing import MEMBERS, continued
-from beckon_tools.answers import NO_ANSWER_YET
+from beckon_tools.answers import INPUT_MARK, NO_ANSWER_YET
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -42,8 +42,13 @@ class Counted:
 
     def set_answered(self, data: bytes) -> None:
         """Set the outcome by the data of the reply."""
-        failed = _FAILURE.match(data)
-        self.outcome = "accepted" if data == NO_ANSWER_YET else failed[1].decode() if failed else "replied"
+        if data == NO_ANSWER_YET:
+            self.outcome = "accepted"
+        elif data.startswith(INPUT_MARK):
+            self.outcome = "input_required"
+        else:
+            failed = _FAILURE.match(data)
+            self.outcome = failed[1].decode() if failed else "replied"
 
 
 class Metrics:

@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import orjson
 
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, STATE, is_acceptance
+from beckon_contract.inputs import INPUT, INPUT_REQUIRED, InputAnswer, InputRequest
 from beckon_runtime.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool
@@ -38,7 +39,7 @@ class Answer:
     `reason` is "invalid_arguments", "tool_failed", "outcome_unknown" or "timeout", as a model reads it,
     or the kind of problem that a Broker sees: "try-again" with the `status` 503 for `Retry`,
     "tool-crashed" with 500 for an exception of an idempotent tool. `later` is True if the call is
-    accepted, and its ticket answers it.
+    accepted, and its ticket answers it; `form` is the form that the call puts to a person.
     """
 
     status: int
@@ -46,6 +47,7 @@ class Answer:
     reason: str = ""
     message: str = ""
     later: bool = False
+    form: InputRequest | None = None
     event: CloudEvent | None = field(default=None, repr=False)
 
     @property
@@ -104,6 +106,20 @@ class Trial:
         )
         return await self.deliver(event)
 
+    async def fill_in(
+        self,
+        form: Answer,
+        content: Mapping[str, object] | None = None,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        action: Literal["accept", "decline", "cancel"] = "accept",
+    ) -> Answer:
+        """Answer the form of a call made with the same arguments, as a person does."""
+        if form.form is None:
+            raise ValueError("the call puts no form to a person")
+        answer = InputAnswer.from_document({"action": action, "content": content}, form.form)
+        return await self.call(arguments, **{INPUT: answer.to_attribute()})
+
     async def deliver(self, event: CloudEvent) -> Answer:
         """Deliver an event, as a Broker does."""
         headers, body = to_binary(event)
@@ -151,6 +167,8 @@ def _read_reply(event: CloudEvent) -> Answer:
     if is_acceptance(event.extensions):
         return Answer(200, later=True, event=event)
     result = event.json()
+    if event.extensions.get(STATE) == INPUT_REQUIRED:
+        return Answer(200, form=InputRequest.from_document(result), event=event)
     error = result.get("error") if isinstance(result, dict) else None
     if isinstance(error, dict) and "reason" in error:
         return Answer(200, reason=error["reason"], message=error["message"], event=event)

@@ -1,0 +1,109 @@
+"""Questions of a tool to a person, in the middle of a call.
+
+    class Confirmation(BaseModel):
+        really: bool
+
+    @tool(type="files.delete")
+    def delete_files(pattern: str, person: Person) -> str:
+        found = find_files(pattern)
+        if not person.fill_form(f"Delete {len(found)} files?", Confirmation).really:
+            return "nothing was deleted"
+        ...
+
+The function ends at the first form without an answer, and runs again from its beginning when the answer comes,
+perhaps days later and in another process. So request input before the first effect.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput
+from beckon_tools.errors import DeclarationError, ToolError
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+class Declined(ToolError):
+    """The person has declined a form, or closed it. The model reads so, unless the function catches it."""
+
+
+class InputRequired(BaseException):
+    """The call needs input of a person; the function ends here.
+
+    No `Exception`, so that a function which catches those does not take it for a fault.
+    """
+
+    def __init__(self, request: InputRequest) -> None:
+        super().__init__(request.message)
+        self.request = request
+
+
+class Person:
+    """The person behind a call. A function receives it by a parameter of this type."""
+
+    def __init__(self, attribute: object = None) -> None:
+        """Take the attribute `INPUT` of the call, `None` for its first event; raise `InvalidInput`."""
+        answer = None if attribute is None else InputAnswer.from_attribute(attribute)
+        self._answers: list[Mapping[str, Any]] = [] if answer is None else _read_state(answer)
+        self._next = 0
+
+    def fill_form(self, message: str, form: type[Form]) -> Form:
+        """Return the form as the person has filled it in.
+
+        `form` is a pydantic model whose fields are strings, numbers, booleans, enums, or lists of enums.
+        Raises `Declined`, and `DeclarationError` for a form that MCP's elicitation cannot show.
+        """
+        schema = _form_schema(form)
+        digest = hashlib.sha256(orjson.dumps([message, schema])).hexdigest()[:16]
+        known = self._answers[self._next] if self._next < len(self._answers) else {}
+        if known.get("form") != digest:  # none yet, or the answer to another form
+            state = orjson.dumps([*self._answers[: self._next], {"form": digest}]).decode()
+            document = {"message": message, "schema": schema, "state": state}
+            raise InputRequired(_to_request(document, form))
+        self._next += 1
+        if known.get("action") != "accept":
+            raise Declined(f"a person was shown this form and did not fill it in: {message}")
+        try:
+            return form.model_validate_json(orjson.dumps(known.get("content") or {}))
+        except ValidationError as error:
+            raise ToolError(f"the form is not filled in as it must be: {error.errors()[0]['msg']}") from None
+
+
+def _read_state(answer: InputAnswer) -> list[Mapping[str, Any]]:
+    """Return the answers so far: those in the state of the form, and last the one to the form itself."""
+    try:
+        state = orjson.loads(answer.state)
+    except orjson.JSONDecodeError:
+        state = None
+    if not isinstance(state, list) or not state or not all(isinstance(one, dict) for one in state):
+        raise InvalidInput("the state of the answer is not that of a form of this tool")
+    return [*state[:-1], {**state[-1], "action": answer.action, "content": answer.content}]
+
+
+def _to_request(document: Mapping[str, object], form: type[BaseModel]) -> InputRequest:
+    try:
+        return InputRequest.from_document(document)
+    except InvalidInput as error:
+        raise DeclarationError(f"the form {form.__name__} cannot be shown to a person: {error}") from None
+
+
+def _form_schema(form: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of a form without references: enums are written where they are used."""
+    schema = form.model_json_schema()
+    definitions = schema.pop("$defs", {})
+    fields = {name: _resolve(one, definitions) for name, one in schema.get("properties", {}).items()}
+    return {"type": "object", "properties": fields, "required": schema.get("required", [])}
+
+
+def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    whole = dict(schema)
+    reference = whole.pop("$ref", None)
+    if reference is not None:
+        whole = {**definitions[reference.rpartition("/")[2]], **whole}
+    if isinstance(whole.get("items"), dict):
+        whole["items"] = _resolve(whole["items"], definitions)
+    return whole
