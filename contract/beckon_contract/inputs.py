@@ -109,6 +109,11 @@ class InputAnswer:
             document = None
         if not isinstance(document, dict) or document.get("action") not in _ACTIONS:
             raise InvalidInput(f"the attribute {INPUT!r} is no answer to an input request")
+        return cls.from_stored(document)
+
+    @classmethod
+    def from_stored(cls, document: Mapping[str, Any]) -> "InputAnswer":
+        """Return the answer that `to_document` has written."""
         content, state = document.get("content"), document.get("state")
         return cls(
             document["action"],
@@ -138,6 +143,11 @@ def next_call_id(event_id: str) -> str:
     if found is None:
         return f"{event_id}~1"
     return f"{event_id[: found.start()]}~{int(found[1]) + 1}"
+
+
+def first_call_id(event_id: str) -> str:
+    """Return the id of the first event of a call."""
+    return _ROUND.sub("", event_id)
 
 
 def _check_length(name: str, text: str, most: int) -> None:

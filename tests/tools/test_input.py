@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, Field
 
-from beckon_contract.inputs import INPUT, InputAnswer, InputRequest, InvalidInput, next_call_id
+from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput, next_call_id
 from beckon_tools import Declined, Person, tool
 from beckon_tools.testing import Answer, Trial
 
@@ -127,7 +127,7 @@ async def test_a_form_that_no_client_can_show_is_a_fault_of_the_tool() -> None:
 
 @pytest.mark.parametrize("attribute", ["", "[]", '{"action": "yes"}', '{"action": "accept", "state": "x"}'])
 async def test_an_attribute_that_is_no_answer_is_refused(attribute: str) -> None:
-    answer = await Trial(order_thing).call(HAT, **{INPUT: attribute})
+    answer = await Trial(order_thing).call(HAT, beckoninput=attribute)
 
     assert answer.reason == "invalid_arguments"
     assert "answer" in answer.message

@@ -12,8 +12,8 @@
     serve(order_status)
 
 It exports only what a tool's author needs: the decorator, the errors for the model and the Broker, media
-results, progress, late answers, forms for a person, and both kinds of serving. Settings, manifests and the command line stay
-in their modules.
+results, progress, late answers, forms for a person, and both kinds of serving. Settings, manifests and the
+command line stay in their modules.
 """
 
 from beckon_tools.answers import Later, Media, Ticket

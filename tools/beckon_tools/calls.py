@@ -108,9 +108,6 @@ async def run_call(tool: AnyTool, call: CloudEvent, settings: Settings) -> bytes
         data = await _run_outcome(tool, call, arguments)
     except (InvalidArguments, EventError, InvalidInput) as error:
         return refusal_data(tool, call, error)
-    except InputRequired as needed:
-        logger.info("%s needs input of a person for event %s", tool.name, call.id)
-        data = INPUT_MARK + to_data(needed.request.to_document())
     except ToolError as error:
         message = shorten_message(str(error))
         logger.info("%s refused event %s: %s", tool.name, call.id, message)
@@ -164,13 +161,17 @@ def refusal_data(tool: AnyTool, call: CloudEvent, error: Exception) -> bytes:
 async def _run_outcome(tool: AnyTool, call: CloudEvent, arguments: Mapping[str, Any]) -> bytes:
     """Return the function's result as data, or an earlier run's.
 
-    The tool has recorded the latter in a call record.
+    The tool has recorded the latter in a call record. A function that needs input of a person has its form
+    for an outcome.
     """
     try:
         result = await _run_until_expiry(tool, arguments, seconds_left(call))
     except Recalled as recalled:
         logger.info("event %s has its outcome from an earlier delivery to %s", call.id, tool.name)
         return recalled.data
+    except InputRequired as needed:
+        logger.info("%s needs input of a person for event %s", tool.name, call.id)
+        return INPUT_MARK + to_data(needed.request.to_document())
     return reply_data(result)
 
 

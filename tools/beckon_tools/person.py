@@ -10,8 +10,8 @@
             return "nothing was deleted"
         ...
 
-The function ends at the first form without an answer, and runs again from its beginning when the answer comes,
-perhaps days later and in another process. So request input before the first effect.
+The function ends at the first form without an answer, and runs again from its beginning when the answer
+comes, perhaps days later and in another process. So request input before the first effect.
 """
 
 import hashlib

@@ -22,7 +22,7 @@ import orjson
 
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, STATE, is_acceptance
-from beckon_contract.inputs import INPUT, INPUT_REQUIRED, InputAnswer, InputRequest
+from beckon_contract.inputs import INPUT_REQUIRED, InputAnswer, InputRequest
 from beckon_runtime.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool
@@ -118,7 +118,7 @@ class Trial:
         if form.form is None:
             raise ValueError("the call puts no form to a person")
         answer = InputAnswer.from_document({"action": action, "content": content}, form.form)
-        return await self.call(arguments, **{INPUT: answer.to_attribute()})
+        return await self.call(arguments, beckoninput=answer.to_attribute())
 
     async def deliver(self, event: CloudEvent) -> Answer:
         """Deliver an event, as a Broker does."""

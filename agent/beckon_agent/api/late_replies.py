@@ -18,7 +18,7 @@ from beckon_agent.api.events.request import EVENT
 from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.core.context import acting_as, principal_of, request_id
-from beckon_agent.core.records import Exchanged
+from beckon_agent.core.records import Exchanged, StoredCall
 from beckon_agent.core.run_types import Limits
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.tool_calls.broker import ReplyKeys
@@ -27,6 +27,7 @@ from beckon_agent.tool_calls.progress import ProgressReport, read_report
 from beckon_agent.tool_calls.recorded_events import event_document
 from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_http
 from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS_MARK, is_acceptance, is_report
+from beckon_contract.inputs import InputRequest
 from beckon_runtime.problem import Problem, for_dead_letter
 
 
@@ -54,6 +55,8 @@ class LateReplies:
         if found is None:
             return LateReplyResult.UNKNOWN
         exchanged = Exchanged(event_id, found[1].name, reply=event_document(reply))
+        if outcome.input is not None:
+            return await self._store_input_request(found, outcome.input, exchanged)
         first = await self._store.journal.finish_call(
             event_id,
             result=outcome.result,
@@ -63,6 +66,16 @@ class LateReplies:
             exchanged=exchanged,
         )
         self._look()
+        return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
+
+    async def _store_input_request(
+        self, found: tuple[str, StoredCall], request: InputRequest, exchanged: Exchanged
+    ) -> LateReplyResult:
+        run_id, call = found
+        seconds = await self._seconds_to_wait(run_id, call.name)
+        first = await self._store.journal.store_input_request(
+            call.event_id, request.to_document(), seconds=seconds, exchanged=exchanged
+        )
         return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
 
     async def store_acceptance(self, event_id: str) -> LateReplyResult:

@@ -24,9 +24,11 @@ from beckon_agent.api.http.streaming import (
 )
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.auth.quotas import LimitReached
+from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.tool_calls.caller import InputNeeded, refuse_input
 from beckon_agent.tool_calls.progress import ProgressReport, with_reports
 from beckon_contract.resources.tools import Refusal, Skipped, Tool, declare
 from beckon_runtime.problem import Problem
@@ -189,7 +191,7 @@ def make_router(service: Service, pace: StreamPace) -> APIRouter:
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         text = json.dumps(arguments)
         try:
-            call = service.call_tool(chosen_agent(service, agent), name, text)
+            call = _call_without_person(service, chosen_agent(service, agent), name, text)
             return await _answer_or_stream(call, request, pace)
         except (NoRoom, StoreUnavailable) as error:
             raise ProblemError(Problem(503, "overloaded", "Overloaded", str(error))) from error
@@ -199,6 +201,15 @@ def make_router(service: Service, pace: StreamPace) -> APIRouter:
             raise ProblemError(problem) from error
 
     return routes
+
+
+async def _call_without_person(
+    service: Service, hosted: AgentHandle, name: str, arguments: str
+) -> CallFinished:
+    try:
+        return await service.call_tool(hosted, name, arguments)
+    except InputNeeded:
+        return refuse_input(ToolCall("by-hand", name, arguments))
 
 
 def _to_result(finished: CallFinished) -> ToolResult:

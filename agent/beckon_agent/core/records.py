@@ -9,13 +9,14 @@ from beckon_agent.core.run_events import Ending
 from beckon_contract.resources.tools import CallOrigin
 
 RunStatus = Literal["queued", "running", "suspended", "completed", "incomplete", "failed", "cancelled"]
-"""`suspended` waits for an approval or for a tool that answers later; no process holds it."""
+"""`suspended` waits for an approval, for input, or for a tool that answers later; no process holds it."""
 
 FINAL: frozenset[RunStatus] = frozenset({"completed", "incomplete", "failed", "cancelled"})
 
-CallState = Literal["open", "approval", "sent", "accepted", "client", "done"]
+CallState = Literal["open", "approval", "sent", "accepted", "input", "client", "done"]
 """`open` may be sent, `approval` waits for a person, `sent` may have had its effect, `accepted` will be
-answered later by an event, `client` is the client's to make, `done` has its result."""
+answered later by an event, `input` waits for a person's input, `client` is the client's to make, `done` has
+its result."""
 
 Decision = Literal["approved", "denied"]
 
@@ -129,6 +130,9 @@ class StoredCall:
     attempts to send it, the last one at `sent_at`. `due` is the time until which the reply to the call posted
     at `sent_at` must come. The store sets the times.
 
+    `input_request` is the form of a call that waits for input, and `input_answer` the answer with which it is
+    sent again, under another `event_id`; both are JSON objects as in `beckon_contract.inputs`.
+
     `deliveries` is the number of its deliveries to the tool, if the reply reports it. `report` is the last
     one of a call that is answered later: `progress` and `total`, numbers (`total` may be `None`), and
     `message`.
@@ -151,6 +155,8 @@ class StoredCall:
     decision: Decision | None = None
     decided_by: str | None = None
     decision_reason: str | None = None
+    input_request: Mapping[str, Any] | None = None
+    input_answer: Mapping[str, Any] | None = None
     attempts: int | None = _store_field()
     sent_at: float | None = _store_field()
     finished_at: float | None = _store_field()

@@ -142,6 +142,22 @@ class ApprovalRequested(RunEvent):
     origin: CallOrigin = "api"
 
 
+@run_event("InputRequested", "input", same_by="event_id")
+@dataclass(frozen=True, slots=True)
+class InputRequested(RunEvent):
+    """The tool of a call requests input of a person.
+
+    An answer refers to `event_id`; `id` is the model's id of the call. `message` and `schema` are as in
+    `beckon_contract.inputs.InputRequest`.
+    """
+
+    event_id: str
+    id: str
+    name: str
+    message: str
+    schema: Mapping[str, Any]
+
+
 @run_event("ClientCallAsked", "client_call", same_by="id")
 @dataclass(frozen=True, slots=True)
 class ClientCallRequested(RunEvent):
@@ -207,7 +223,7 @@ class AnswerDropped(RunEvent):
 @run_event("RunSuspended", "suspended")
 @dataclass(frozen=True, slots=True)
 class RunSuspended(RunEvent):
-    """The run waits for a decision or a late answer.
+    """The run waits for a decision, for input, or for a late answer.
 
     Nothing more happens until one comes; then the run continues.
     """

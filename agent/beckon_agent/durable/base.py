@@ -14,6 +14,7 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.records import Decision, NewRun, StoredRun
 from beckon_agent.core.run_events import STORED_EVENTS, RunEvent, TextDelta
 from beckon_agent.core.run_types import ClientTool, Options
+from beckon_contract.inputs import InputAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,10 @@ class Engine(Protocol):
 
     async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Decide once on a call with a pending approval. Return True for the first decision."""
+        ...
+
+    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
+        """Answer the form of a call once. Return True for the first answer."""
         ...
 
 

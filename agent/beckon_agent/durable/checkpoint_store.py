@@ -15,11 +15,12 @@ from beckon_agent.core.run_events import CallFinished
 from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
 from beckon_agent.run.turn import assistant_message, ending_of, result_message
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_agent.tool_calls.caller import AnswersLater
+from beckon_agent.tool_calls.caller import AnswersLater, InputNeeded
 from beckon_agent.tool_calls.checkpoint import RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, is_repeatable, unknown_outcome
 from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval, PreparedCall
 from beckon_contract.failures import Reason
+from beckon_contract.inputs import InputAnswer, InputRequest
 from beckon_contract.jsontext import dumps
 from beckon_contract.resources.tools import Tool
 
@@ -103,14 +104,28 @@ def _recall_call(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState
     arguments = dumps(stored.arguments).decode()
     tool_call = ToolCall(stored.id, stored.name, arguments, stored.extra, stored.origin)
     was_sent = stored.state == "sent"
-    prepared = PreparedCall(tool_call, stored.arguments, _action_of(stored, tools), again=was_sent)
+    answer = None if stored.input_answer is None else InputAnswer.from_stored(stored.input_answer)
+    action = _action_of(stored, tools)
+    prepared = PreparedCall(tool_call, stored.arguments, action, again=was_sent, answer=answer)
     posted = was_sent and _reply_may_come(tools.get(stored.name))
     finished = None
     if stored.state == "done":
         seconds, tokens = stored.seconds or 0.0, stored.tokens
         finished = CallFinished(stored.id, stored.name, stored.result, stored.failed, seconds, tokens)
-    accepted = stored.state == "accepted"
-    return ToolCallState(stored.event_id, prepared, finished, accepted=accepted, posted=posted)
+    return ToolCallState(
+        stored.event_id,
+        prepared,
+        finished,
+        accepted=stored.state == "accepted",
+        posted=posted,
+        input_request=_pending_request(stored),
+    )
+
+
+def _pending_request(stored: StoredCall) -> InputRequest | None:
+    if stored.state != "input" or stored.input_request is None:
+        return None
+    return InputRequest.from_document(stored.input_request)
 
 
 def _reply_may_come(tool: Tool | None) -> bool:
@@ -208,7 +223,8 @@ class StoredCheckpoints:
         """Wait until the reply of a call is stored, or overdue.
 
         It is stored by the replica that takes late replies. Return `None` if it is overdue; raises
-        `AnswersLater` if the tool has accepted the call to answer it later.
+        `AnswersLater` if the tool has accepted the call to answer it later, and `InputNeeded` if it requests
+        input.
         """
         pause = _LOOK
         while (found := await self._journal.find_due_call(call.event_id)) is not None:
@@ -218,6 +234,8 @@ class StoredCheckpoints:
                 return CallFinished(stored.id, stored.name, stored.result, stored.failed, seconds, tokens)
             if stored.state == "accepted":
                 raise AnswersLater
+            if (request := _pending_request(stored)) is not None:
+                raise InputNeeded(request)
             if left <= 0:
                 return None
             await asyncio.sleep(min(pause, left))
@@ -228,6 +246,21 @@ class StoredCheckpoints:
         """Mark a call as answered later; an answer already stored stays."""
         await self._journal.mark_accepted(
             self._run_id, self._holder, call.event_id, seconds=seconds, exchanged=_to_exchanged(call)
+        )
+        _confirm_receipt(call)
+
+    async def record_input_request(
+        self, call: ToolCallState, request: InputRequest, *, seconds: float
+    ) -> None:
+        """Store the form of a call; an answer already stored stays."""
+        await _until_stored(
+            partial(
+                self._journal.store_input_request,
+                call.event_id,
+                request.to_document(),
+                seconds=seconds,
+                exchanged=_to_exchanged(call),
+            )
         )
         _confirm_receipt(call)
 

@@ -20,6 +20,7 @@ from beckon_agent.durable.worker import RunWorker
 from beckon_agent.service import Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
 from beckon_agent.telemetry.spans import resume_trace, trace_to_request
+from beckon_contract.inputs import InputAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -152,6 +153,12 @@ class RunEngine:
     async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Decide once on a call with a pending approval. Return True for the first decision."""
         counted = await self._store.journal.store_decision(event_id, decision, by=by, reason=reason)
+        self._look_now.set()
+        return counted
+
+    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
+        """Answer the form of a call once. Return True for the first answer."""
+        counted = await self._store.journal.store_input_answer(event_id, answer.to_document())
         self._look_now.set()
         return counted
 

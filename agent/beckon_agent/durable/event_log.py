@@ -239,13 +239,16 @@ class Housekeeping:
     async def _end_waiting(self) -> None:
         """Finish overdue calls as failed, with a timeout.
 
-        Their tools have accepted them, and not answered in time.
+        Their tools have not answered in time, or no person has.
         """
         for run_id, call in await self._store.journal.list_overdue(most=_AT_ONCE):
-            outcome = failed_outcome(
-                Reason.TIMEOUT, f"{call.name} took the call, and its answer has not come in time"
+            missing = (
+                f"{call.name} requested input of a person, and no answer has come in time"
+                if call.state == "input"
+                else f"{call.name} took the call, and its answer has not come in time"
             )
+            outcome = failed_outcome(Reason.TIMEOUT, missing)
             if await self._store.journal.finish_call(
                 call.event_id, result=outcome.result, failed=True, seconds=None
             ):
-                logger.warning("run %s: %s has not answered call %s", run_id, call.name, call.event_id)
+                logger.warning("run %s: call %s: %s", run_id, call.event_id, missing)

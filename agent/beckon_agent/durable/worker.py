@@ -274,6 +274,7 @@ class _AnnouncedCheckpoints:
         self.record_sending = journal.record_sending
         self.wait_for_reply = journal.wait_for_reply
         self.record_acceptance = journal.record_acceptance
+        self.record_input_request = journal.record_input_request
         self.record_result = journal.record_result
 
     async def record_turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:

@@ -18,7 +18,7 @@ from beckon_agent.replay.compare import Difference, End, Order, first_difference
 from beckon_agent.replay.recording import Piece, Recording
 from beckon_agent.run.loop import OutOfTime
 from beckon_agent.service import Service
-from beckon_agent.tool_calls.caller import AnswersLater, ToolCaller
+from beckon_agent.tool_calls.caller import AnswersLater, InputNeeded, ToolCaller, refuse_input
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import NeedsApproval, PreparedCall, prepare_calls
 from beckon_contract.failures import Reason
@@ -257,12 +257,15 @@ class LiveTools:
             call = call.refused(Reason.DENIED, f"not called: {call.action.name} may have effects")
         agent = self._hosted.agent
         async with self._gate:
-            finished = await self._service.caller.make_call(
-                call,
-                event_id=f"replay.{secrets.token_hex(8)}",
-                agent=agent,
-                remaining=agent.limits.seconds,
-            )
+            try:
+                finished = await self._service.caller.make_call(
+                    call,
+                    event_id=f"replay.{secrets.token_hex(8)}",
+                    agent=agent,
+                    remaining=agent.limits.seconds,
+                )
+            except InputNeeded:
+                finished = refuse_input(call.tool_call)
         if isinstance(call.action, Tool):
             self._service.metrics.count_call(finished, self._hosted.name)
         return finished

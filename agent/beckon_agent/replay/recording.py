@@ -5,7 +5,7 @@ The replayed run is read in the same way.
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from beckon_agent.core.model_types import Message
@@ -16,6 +16,7 @@ from beckon_agent.core.run_events import (
     CallFinished,
     CallStarted,
     Ending,
+    InputRequested,
     ReasoningDelta,
     RunEvent,
     RunSuspended,
@@ -25,6 +26,7 @@ from beckon_agent.core.run_events import (
 from beckon_agent.durable.base import event_from_document
 from beckon_agent.durable.event_log import is_end
 from beckon_agent.store.base import Store
+from beckon_contract.inputs import first_call_id
 
 Piece = TextDelta | ReasoningDelta
 
@@ -129,7 +131,7 @@ class Recording:
 
 async def read_recording(store: Store, run: StoredRun) -> Recording:
     """Read the recording of a run. Raises `StoreUnavailable`, and `ValueError` for an unreadable log."""
-    past = await store.runs.load_past(run.id)
+    past = _without_rounds(await store.runs.load_past(run.id))
     events, dropped = _valid_entries(await _read_log(store, run.id))
     whole = run.status in ("completed", "incomplete")
     return Recording(
@@ -141,6 +143,15 @@ async def read_recording(store: Store, run: StoredRun) -> Recording:
         dropped=dropped,
         prompts=await _read_prompts(store, past.turns),
     )
+
+
+def _without_rounds(past: Past) -> Past:
+    """Return the past without the input that persons gave: each call has the id of its first event."""
+    calls = [
+        replace(call, event_id=first_call_id(call.event_id), input_request=None, input_answer=None)
+        for call in past.calls
+    ]
+    return Past(past.turns, calls)
 
 
 async def _read_log(store: Store, run_id: str) -> list[RunEvent]:
@@ -162,6 +173,8 @@ def _valid_entries(log: Sequence[RunEvent]) -> tuple[list[RunEvent], int]:
             dropped += 1
             while events and isinstance(events[-1], TextDelta | ReasoningDelta | AnnotationAdded):
                 events.pop()
+        elif isinstance(event, InputRequested):
+            continue  # a replay takes the result of the last round at once
         elif not (isinstance(event, RunSuspended) and events and events[-1] == event):
             events.append(event)
     return events, dropped

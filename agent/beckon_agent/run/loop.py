@@ -21,6 +21,7 @@ from beckon_agent.core.run_events import (
     CallStarted,
     ClientCallRequested,
     Ending,
+    InputRequested,
     ReasoningDelta,
     RunEvent,
     RunFinished,
@@ -36,25 +37,37 @@ from beckon_agent.core.run_types import (
 )
 from beckon_agent.run.tool_offer import SelectableTools, ToolOffers
 from beckon_agent.run.turn import (
+    approval_event,
     assistant_message,
     count_results,
     ending_of,
+    first_event,
+    input_event,
+    is_theirs,
     limit_calls,
     make_calls,
+    may_cost,
     options_of_step,
     refuse_disallowed,
     result_message,
     system_message,
+    timeout_of,
     with_output_format,
 )
-from beckon_agent.tool_calls.caller import AnswersLater, ReplyLost, ToolCaller
+from beckon_agent.tool_calls.caller import (
+    AnswersLater,
+    InputNeeded,
+    ReplyLost,
+    ToolCaller,
+    refuse_input,
+)
 from beckon_agent.tool_calls.checkpoint import NoCheckpoints, RunContext, RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import unknown_outcome
 from beckon_agent.tool_calls.recorded_events import recording_events
-from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval, prepare_calls
+from beckon_agent.tool_calls.validation import NeedsApproval, prepare_calls
 from beckon_contract.cloudevents.events import AttributeValue
 from beckon_contract.failures import Reason, failure
-from beckon_contract.jsontext import dumps
+from beckon_contract.inputs import InputRequest
 from beckon_contract.resources.tools import Tool
 
 Item = TypeVar("Item")
@@ -233,7 +246,7 @@ class Run:
     async def _call_all(
         self, calls: Sequence[ToolCallState]
     ) -> AsyncGenerator[
-        CallStarted | ClientCallRequested | ApprovalRequested | CallProgressed | CallFinished
+        CallStarted | ClientCallRequested | ApprovalRequested | InputRequested | CallProgressed | CallFinished
     ]:
         """Make the calls of one turn concurrently.
 
@@ -243,14 +256,13 @@ class Run:
         """
         for call in calls:
             if self._needs_approval(call):  # it has not started, and may never
-                tool_call = call.prepared.tool_call
-                yield ApprovalRequested(
-                    call.event_id, tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin
-                )
+                yield approval_event(call)
             else:
-                yield _first_event(call)
+                yield first_event(call)
+            if call.input_request is not None:
+                yield input_event(call, call.input_request)
         gate = asyncio.Semaphore(self._agent.limits.parallel_calls)
-        ours = [call for call in calls if not (self._must_wait(call) or _is_theirs(call))]
+        ours = [call for call in calls if not (self._must_wait(call) or is_theirs(call))]
         async with aclosing(make_calls(ours, lambda call: self._finish_call(call, calls, gate))) as happened:
             async for event in happened:
                 yield event
@@ -268,12 +280,13 @@ class Run:
         for call in calls:
             if call.finished is not None:
                 self._add_message(result_message(call.finished, self._agent.limits.result_chars))
-        if any(map(_is_theirs, calls)):
+        if any(map(is_theirs, calls)):
             self._over, self._ending = True, "client_call"
 
     def _must_wait(self, call: ToolCallState) -> bool:
-        """True if a call waits for approval, or for a later answer."""
-        return call.finished is None and (call.accepted or self._needs_approval(call))
+        """True if a call waits for approval, for input, or for a later answer."""
+        waits = call.accepted or call.input_request is not None or self._needs_approval(call)
+        return call.finished is None and waits
 
     def _needs_approval(self, call: ToolCallState) -> bool:
         """True if a call waits for a person's approval."""
@@ -282,8 +295,8 @@ class Run:
 
     async def _finish_call(
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
-    ) -> CallFinished | None:
-        """Return the answer of a call, `None` if it comes later.
+    ) -> CallFinished | InputRequested | None:
+        """Return the answer of a call, or its request for input; `None` if the answer comes later.
 
         An earlier process may have received the answer already.
         """
@@ -294,15 +307,28 @@ class Run:
                 await self._context.journal.record_acceptance(call, seconds=self._patience_with(call))
                 call.accepted = True
                 return None
+            except InputNeeded as needed:
+                return await self._request_input(call, needed.request)
             self._elsewhere += call.finished.tokens  # at once: the next call shares what is left now
             await self._context.journal.record_result(call)
         return call.finished
 
+    async def _request_input(
+        self, call: ToolCallState, request: InputRequest
+    ) -> CallFinished | InputRequested:
+        """Put the form of a call to a person, or refuse the call if no person can answer."""
+        if not self._context.may_wait:
+            call.finished = refuse_input(call.prepared.tool_call)
+            await self._context.journal.record_result(call)
+            return call.finished
+        seconds = self._agent.limits.late_seconds
+        await self._context.journal.record_input_request(call, request, seconds=seconds)
+        call.input_request = request
+        return input_event(call, request)
+
     def _patience_with(self, call: ToolCallState) -> float:
         """Return the seconds to wait for a later answer of a call."""
-        tool = call.prepared.action
-        timeout = tool.timeout if isinstance(tool, Tool) else None
-        return timeout or self._agent.limits.late_seconds
+        return timeout_of(call) or self._agent.limits.late_seconds
 
     async def _make_call(
         self, call: ToolCallState, calls: Sequence[ToolCallState], gate: asyncio.Semaphore
@@ -339,9 +365,7 @@ class Run:
 
     def _wait_for(self, call: ToolCallState) -> float:
         """Return the time limit for the reply to a call, in seconds."""
-        tool = call.prepared.action
-        timeout = tool.timeout if isinstance(tool, Tool) else None
-        return min(timeout or self._agent.limits.call_timeout, self._seconds_left)
+        return min(timeout_of(call) or self._agent.limits.call_timeout, self._seconds_left)
 
     async def _reply_to(self, call: ToolCallState) -> CallFinished:
         """Wait for the reply to a call posted by an earlier process."""
@@ -357,7 +381,7 @@ class Run:
 
         Each call gets its share of the budget, if there is one.
         """
-        shares = max(1, sum(map(_may_cost, calls)))  # none where the call is refused, and not sent
+        shares = max(1, sum(map(may_cost, calls)))  # none where the call is refused, and not sent
         limit = self._agent.limits.tokens
         return self._options.chain.to_attributes(limit, self._usage, self._elsewhere, shares=shares)
 
@@ -372,21 +396,3 @@ class Run:
         if tokens is not None and own + self._elsewhere >= tokens:
             return "token_limit"
         return "step_limit" if step + 1 >= self._agent.limits.steps else None
-
-
-def _first_event(call: ToolCallState) -> CallStarted | ClientCallRequested:
-    """Return the first event about a call."""
-    tool_call = call.prepared.tool_call
-    if _is_theirs(call):
-        return ClientCallRequested(tool_call.id, tool_call.name, dumps(call.prepared.arguments).decode())
-    return CallStarted(tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin)
-
-
-def _is_theirs(call: ToolCallState) -> bool:
-    """True if the client makes a call itself."""
-    return isinstance(call.prepared.action, HandedBack)
-
-
-def _may_cost(call: ToolCallState) -> bool:
-    """True if a call may still use tokens not counted yet. Its tool may be an agent."""
-    return call.finished is None and isinstance(call.prepared.action, Tool | NeedsApproval)

@@ -10,7 +10,15 @@ from typing import Any
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import BROKE_OFF, Message, Turn
 from beckon_agent.core.records import StoredTurn
-from beckon_agent.core.run_events import CallFinished, CallProgressed, Ending
+from beckon_agent.core.run_events import (
+    ApprovalRequested,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    ClientCallRequested,
+    Ending,
+    InputRequested,
+)
 from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.tool_calls.checkpoint import ToolCallState
 from beckon_agent.tool_calls.outcome import CallOutcome, is_failure, result_for_model
@@ -18,6 +26,8 @@ from beckon_agent.tool_calls.progress import ProgressReport, listen_to_reports
 from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval, PreparedCall
 from beckon_agent.tools.query import FIND_TOOLS
 from beckon_contract.failures import Reason
+from beckon_contract.inputs import InputRequest
+from beckon_contract.jsontext import dumps
 from beckon_contract.resources.tools import Tool
 
 
@@ -221,13 +231,12 @@ def _call_identity(name: str, arguments: Mapping[str, object]) -> _Call:
     return name, json.dumps(arguments, sort_keys=True)
 
 
-Make = Callable[[ToolCallState], Awaitable[CallFinished | None]]
+News = CallFinished | InputRequested
+Make = Callable[[ToolCallState], Awaitable[News | None]]
 
 
-async def make_calls(
-    calls: Sequence[ToolCallState], make: Make
-) -> AsyncGenerator[CallFinished | CallProgressed]:
-    """Make calls; yield their reports and answers in order of arrival.
+async def make_calls(calls: Sequence[ToolCallState], make: Make) -> AsyncGenerator[News | CallProgressed]:
+    """Make calls; yield their reports, answers and requests for input in order of arrival.
 
     A call without an answer yet yields none. Raises the errors of making a call. Calls still in progress
     when the generator is closed are cancelled.
@@ -255,17 +264,17 @@ class _CallEvents:
     """The unread events of calls. They are the ends of calls, and the newest report of each."""
 
     def __init__(self) -> None:
-        self._queue: asyncio.Queue[str | asyncio.Task[CallFinished | None]] = asyncio.Queue()
+        self._queue: asyncio.Queue[str | asyncio.Task[News | None]] = asyncio.Queue()
         self._reports: dict[str, CallProgressed] = {}
 
-    def start_call(self, call: ToolCallState, make: Make) -> asyncio.Task[CallFinished | None]:
+    def start_call(self, call: ToolCallState, make: Make) -> asyncio.Task[News | None]:
         """Make a call in a task of its own."""
         with listen_to_reports(partial(self._queue_report, call)):
             task = asyncio.create_task(_wait_for(call, make))
         task.add_done_callback(self._queue.put_nowait)
         return task
 
-    async def wait_for_next(self) -> CallProgressed | asyncio.Task[CallFinished | None]:
+    async def wait_for_next(self) -> CallProgressed | asyncio.Task[News | None]:
         """Wait for a report or the end of a call."""
         news = await self._queue.get()
         return self._reports.pop(news) if isinstance(news, str) else news
@@ -279,5 +288,43 @@ class _CallEvents:
         )
 
 
-async def _wait_for(call: ToolCallState, make: Make) -> CallFinished | None:
+async def _wait_for(call: ToolCallState, make: Make) -> News | None:
     return await make(call)
+
+
+def first_event(call: ToolCallState) -> CallStarted | ClientCallRequested:
+    """Return the first event about a call."""
+    tool_call = call.prepared.tool_call
+    if is_theirs(call):
+        return ClientCallRequested(tool_call.id, tool_call.name, dumps(call.prepared.arguments).decode())
+    return CallStarted(tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin)
+
+
+def is_theirs(call: ToolCallState) -> bool:
+    """True if the client makes a call itself."""
+    return isinstance(call.prepared.action, HandedBack)
+
+
+def may_cost(call: ToolCallState) -> bool:
+    """True if a call may still use tokens not counted yet. Its tool may be an agent."""
+    return call.finished is None and isinstance(call.prepared.action, Tool | NeedsApproval)
+
+
+def approval_event(call: ToolCallState) -> ApprovalRequested:
+    """Return the event of a call that waits for an approval."""
+    tool_call = call.prepared.tool_call
+    return ApprovalRequested(
+        call.event_id, tool_call.id, tool_call.name, call.prepared.arguments, tool_call.origin
+    )
+
+
+def input_event(call: ToolCallState, request: InputRequest) -> InputRequested:
+    """Return the event of a call that waits for input."""
+    tool_call = call.prepared.tool_call
+    return InputRequested(call.event_id, tool_call.id, tool_call.name, request.message, request.schema)
+
+
+def timeout_of(call: ToolCallState) -> float | None:
+    """Return the time limit of a call's tool in seconds, `None` without one."""
+    tool = call.prepared.action
+    return tool.timeout if isinstance(tool, Tool) else None

@@ -213,12 +213,37 @@ class Journal(Protocol):
         """
         ...
 
+    async def store_input_request(
+        self,
+        event_id: str,
+        request: Mapping[str, Any],
+        *,
+        seconds: float,
+        exchanged: Exchanged | None = None,
+    ) -> bool:
+        """Store the form of a sent or accepted call: it waits for input from now on, for `seconds`.
+
+        Return True unless the call has its result. `exchanged` are the events of both directions.
+        """
+        ...
+
+    async def store_input_answer(self, event_id: str, answer: Mapping[str, Any]) -> bool:
+        """Store the answer to the form of a call; return True for the first one.
+
+        The call may be sent again with it, under the id `next_call_id(event_id)`. Its run goes on if it waits
+        for nothing else.
+        """
+        ...
+
     async def find_call(self, event_id: str) -> tuple[str, StoredCall] | None:
         """Return a call and the id of its run."""
         ...
 
     async def list_overdue(self, *, most: int) -> list[tuple[str, StoredCall]]:
-        """Return accepted calls past their deadline, with the ids of their runs."""
+        """Return calls past their deadline, with the ids of their runs.
+
+        They wait for a later answer, or for input.
+        """
         ...
 
 

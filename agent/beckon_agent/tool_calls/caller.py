@@ -16,7 +16,8 @@ from beckon_agent.tool_calls.broker import BrokerRoute, ReplyKeys
 from beckon_agent.tool_calls.direct import DirectRoute
 from beckon_agent.tool_calls.outcome import MAX_REPLY_BYTES, CallOutcome, OutgoingCall, failed_outcome
 from beckon_agent.tool_calls.validation import SHOWN_NAME, HandedBack, NeedsApproval, PreparedCall
-from beckon_contract.failures import Reason
+from beckon_contract.failures import Reason, failure
+from beckon_contract.inputs import InputRequest
 from beckon_contract.resources.tools import Tool
 from beckon_runtime.logs import about, point_to_log
 
@@ -53,6 +54,14 @@ class AnswersLater(Exception):
     """The tool has taken the call, and answers by a later event. No connection waits for that event."""
 
 
+class InputNeeded(Exception):
+    """The tool puts a form to a person, and goes on with the answer."""
+
+    def __init__(self, request: InputRequest) -> None:
+        super().__init__(request.message)
+        self.request = request
+
+
 @runtime_checkable
 class CallObserver(Protocol):
     """An observer of the outcomes of each tool's calls."""
@@ -85,9 +94,9 @@ class ToolCaller:
     ) -> CallFinished:
         """Make a call of an agent, or answer it with its refusal.
 
-        Never raises for a failure of the tool. `remaining` are the seconds left to the run. With
-        `may_be_late` it raises `AnswersLater` if the tool has taken the call and answers by a later event,
-        and `ReplyLost` if it is unknown whether the tool has it.
+        Never raises for a failure of the tool, but `InputNeeded` if it puts a form to a person. `remaining`
+        are the seconds left to the run. With `may_be_late` it raises `AnswersLater` if the tool has taken the
+        call and answers by a later event, and `ReplyLost` if it is unknown whether the tool has it.
         """
         known = (
             not isinstance(call.action, CallOutcome)
@@ -99,13 +108,17 @@ class ToolCaller:
             trace_tool_call(call.tool_call, call.arguments, agent.name, known=known) as span,
         ):
             finished, outcome = await self._make_call(call, event_id, agent, remaining, may_be_late)
-            if outcome.later:
+            if outcome.input is not None:
+                logger.info("%s requests input of a person for call %s", name, event_id)
+            elif outcome.later:
                 logger.info("%s answers call %s later", name, event_id)
             elif outcome.lost and may_be_late:
                 logger.warning("the reply to call %s of %s is lost; it may come as an event", event_id, name)
             else:
                 span.record_outcome(finished)
                 logger.info("%s: %s, in %.3f s", name, tool_spans.outcome_label(finished), finished.seconds)
+        if outcome.input is not None:
+            raise InputNeeded(outcome.input)
         if outcome.later:
             raise AnswersLater  # out here, for it is no failure of the span
         if outcome.lost and may_be_late:
@@ -120,7 +133,9 @@ class ToolCaller:
             case Tool() as tool:
                 wait = min(tool.timeout or agent.limits.call_timeout, remaining)
                 origin = call.tool_call.origin
-                event = OutgoingCall(event_id, tool, call.arguments, agent.source, wait, may_be_late, origin)
+                event = OutgoingCall(
+                    event_id, tool, call.arguments, agent.source, wait, may_be_late, origin, call.answer
+                )
                 outcome = await self._send_call(event)
             case NeedsApproval() | HandedBack():
                 outcome = _without_approval(call.tool_call)
@@ -129,7 +144,7 @@ class ToolCaller:
         seconds = time.monotonic() - begun
         tool_call, result, tokens = call.tool_call, outcome.result, outcome.tokens
         finished = CallFinished(tool_call.id, tool_call.name, result, outcome.failed, seconds, tokens)
-        if self._observer is not None and isinstance(call.action, Tool) and not outcome.later:
+        if self._observer is not None and isinstance(call.action, Tool) and not _goes_on(outcome):
             self._observer.call_ended(call.action, tool_spans.outcome_label(finished))
         return finished, outcome
 
@@ -140,6 +155,19 @@ class ToolCaller:
             logger.exception("request %s: the call %s of %s failed", request_id(), call.id, call.tool.name)
             message = f"the call failed unexpectedly; {point_to_log('agent', call.id)}"
             return failed_outcome(Reason.TOOL_FAILED, message)
+
+
+def refuse_input(call: ToolCall) -> CallFinished:
+    """Return the end of a call that needs input where no person can give it."""
+    message = (
+        f"{call.name} needs input of a person, and there is no person to request it of in this conversation; "
+        "make the call in a stored run, such as a response"
+    )
+    return CallFinished(call.id, call.name, failure(Reason.DENIED, message), True, 0.0)
+
+
+def _goes_on(outcome: CallOutcome) -> bool:
+    return outcome.later or outcome.input is not None
 
 
 def _without_approval(call: ToolCall) -> CallOutcome:

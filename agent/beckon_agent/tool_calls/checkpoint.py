@@ -11,6 +11,7 @@ from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.run_events import CallFinished, Ending
 from beckon_agent.tool_calls.recorded_events import RecordedEvents
 from beckon_agent.tool_calls.validation import PreparedCall
+from beckon_contract.inputs import InputRequest
 
 
 @dataclass(slots=True)
@@ -18,8 +19,9 @@ class ToolCallState:
     """A call of a turn: its event's id, and later its answer.
 
     `accepted` is True if its tool has taken it, and answers by a later event. `posted` is True if it may
-    have been posted already, and must not be posted again: its reply comes by an event, if at all. `noted`
-    are its events recorded in this process.
+    have been posted already, and must not be posted again: its reply comes by an event, if at all.
+    `input_request` is the form that its tool has put to a person. `noted` are its events recorded in this
+    process.
     """
 
     event_id: str
@@ -27,6 +29,7 @@ class ToolCallState:
     finished: CallFinished | None = None
     accepted: bool = False
     posted: bool = False
+    input_request: InputRequest | None = None
     noted: RecordedEvents | None = None
 
 
@@ -79,12 +82,18 @@ class Checkpoints(Protocol):
         """Wait for the reply event of a posted call; `None` after the time limit.
 
         Returns `None` at once if replies do not come by events here. Raises `AnswersLater` if the tool says
-        that it answers later.
+        that it answers later, and `InputNeeded` if it requests input.
         """
         ...
 
     async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:
         """Record a call with a later answer, due within `seconds`."""
+        ...
+
+    async def record_input_request(
+        self, call: ToolCallState, request: InputRequest, *, seconds: float
+    ) -> None:
+        """Record the form of a call; its answer is due within `seconds`."""
         ...
 
     async def record_result(self, call: ToolCallState) -> None:
@@ -99,8 +108,8 @@ class Checkpoints(Protocol):
 class RunContext:
     """The context of a run: its id, its checkpoints and its progress.
 
-    A run that may wait is suspended if a call needs approval, or its tool answers later; else that call is
-    denied, or waited for as long as any other. `conversation` is the id of the run's conversation.
+    A run that may wait is suspended if a call needs approval or input, or its tool answers later; else that
+    call is denied, or waited for as long as any other. `conversation` is the id of the run's conversation.
     """
 
     run_id: str
@@ -123,6 +132,11 @@ class NoCheckpoints:
         """Return `None` at once: replies do not come by events here."""
 
     async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:
+        """Record nothing."""
+
+    async def record_input_request(
+        self, call: ToolCallState, request: InputRequest, *, seconds: float
+    ) -> None:
         """Record nothing."""
 
     async def record_result(self, call: ToolCallState) -> None:

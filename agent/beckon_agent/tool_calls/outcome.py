@@ -16,8 +16,9 @@ from beckon_agent.core.run_types import current_attributes, reported_cost
 from beckon_agent.telemetry.tool_spans import trace_members
 from beckon_agent.tool_calls.recorded_events import record_reply
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
-from beckon_contract.cloudevents.extensions import is_acceptance, is_json
+from beckon_contract.cloudevents.extensions import STATE, is_acceptance, is_json
 from beckon_contract.failures import Reason, failure
+from beckon_contract.inputs import INPUT, INPUT_REQUIRED, InputAnswer, InputRequest, InvalidInput
 from beckon_contract.jsontext import dumps
 from beckon_contract.resources.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
 from beckon_contract.yamltext import NotReadable, check_depth
@@ -38,7 +39,7 @@ class CallOutcome:
     `result` is the tool's data, or an error object as in `failures`. `later` is True if the tool has taken
     the call, and answers by an event for which no connection waits. `lost` is True if the call was posted
     and its reply may come by such an event, but nothing confirms that the tool has it. `tokens` is the cost
-    of the call by its reply.
+    of the call by its reply. `input` is the form that the tool puts to a person before it goes on.
     """
 
     result: object
@@ -46,6 +47,7 @@ class CallOutcome:
     later: bool = False
     tokens: int = 0
     lost: bool = False
+    input: InputRequest | None = None
 
 
 def failed_outcome(reason: Reason, message: str, **details: object) -> CallOutcome:
@@ -67,6 +69,7 @@ class OutgoingCall:
     """A validated call, ready to send; `wait` is in seconds.
 
     Its arguments have passed the schema. With `may_be_late` its outcome may be that the answer comes later.
+    `answer` is a person's answer to the form of an earlier event of the call.
     """
 
     id: str
@@ -76,6 +79,7 @@ class OutgoingCall:
     wait: float
     may_be_late: bool = False
     origin: CallOrigin = "api"
+    answer: InputAnswer | None = None
 
     @property
     def may_be_repeated(self) -> bool:
@@ -90,13 +94,14 @@ def is_repeatable(tool: Tool) -> bool:
 
 def call_event(call: OutgoingCall) -> CloudEvent:
     """Return the event of a call. A tool recognises a second delivery by the event's id."""
+    answered = {} if call.answer is None else {INPUT: call.answer.to_attribute()}
     return CloudEvent(
         id=call.id,
         source=call.tool.source or call.source,
         type=call.tool.type,
         datacontenttype="application/json",
         data=orjson.dumps(call.arguments),
-        extensions={**trace_members(), **current_attributes(), ORIGIN_ATTRIBUTE: call.origin},
+        extensions={**trace_members(), **current_attributes(), ORIGIN_ATTRIBUTE: call.origin, **answered},
     )
 
 
@@ -143,6 +148,8 @@ def from_event(event: CloudEvent) -> CallOutcome:
 
 
 def _from_failure_event(event: CloudEvent) -> CallOutcome:
+    if event.extensions.get(STATE) == INPUT_REQUIRED:
+        return _input_outcome(event)
     try:
         if event.data is None or is_json(event.datacontenttype):
             return from_json(event.json())
@@ -152,6 +159,15 @@ def _from_failure_event(event: CloudEvent) -> CallOutcome:
         return CallOutcome(event.data.decode(errors="replace"))
     encoded = base64.b64encode(event.data).decode()
     return CallOutcome({"media_type": event.datacontenttype, "data_base64": encoded})
+
+
+def _input_outcome(event: CloudEvent) -> CallOutcome:
+    try:
+        check_depth(document := event.json())
+        return CallOutcome(None, input=InputRequest.from_document(document))
+    except (EventError, NotReadable, InvalidInput) as error:
+        message = f"the tool requests input of a person, but its form cannot be shown: {error}"
+        return failed_outcome(Reason.TOOL_FAILED, message)
 
 
 def _too_late() -> CallOutcome:

@@ -13,6 +13,7 @@ from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_contract import jsontext
 from beckon_contract.failures import Reason
+from beckon_contract.inputs import InputAnswer
 from beckon_contract.resources.tools import Tool
 from beckon_contract.schema.arguments import InvalidArguments, Validator, read_arguments, split_arguments
 
@@ -46,6 +47,9 @@ class PreparedCall:
     action: Tool | CallOutcome | NeedsApproval | HandedBack
     again: bool = False
     """Whether an earlier process may have sent it already."""
+
+    answer: InputAnswer | None = None
+    """The answer of a person to the form that the tool replied with before."""
 
     def refused(self, reason: Reason, message: str) -> "PreparedCall":
         """Return the call as refused; an earlier refusal stays."""

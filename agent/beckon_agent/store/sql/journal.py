@@ -33,6 +33,7 @@ from beckon_agent.store.sql.steps import (
 )
 from beckon_agent.store.sql.tables import calls, runs, turns
 from beckon_contract.cloudevents.extensions import read_deliveries
+from beckon_contract.inputs import next_call_id
 
 _CALL_MEMBERS = tuple(member.name for member in fields(StoredCall))
 _WITH_RUN = select(calls.c.run_id, *CALL_COLUMNS)
@@ -86,6 +87,16 @@ _FINISH = (
         # A late reply comes to who never made the call, and leaves what was sent for it as it is.
         call_event=func.coalesce(bindparam("sent_event", type_=calls.c.call_event.type), calls.c.call_event),
     )
+)
+_REQUEST_INPUT = (
+    update(calls)
+    .where(calls.c.event_id == bindparam("the_call"), calls.c.state.in_(("sent", "accepted")))
+    .values(state="input", deadline=_DEADLINE, due=None)
+)
+_ANSWER_INPUT = (
+    update(calls)
+    .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "input")
+    .values(state="open", deadline=None, event_id=bindparam("the_next"))
 )
 _DECIDE = (
     update(calls)
@@ -222,6 +233,38 @@ class SqlJournal:
 
         return await self._database.write(work)
 
+    async def store_input_request(
+        self,
+        event_id: str,
+        request: Mapping[str, Any],
+        *,
+        seconds: float,
+        exchanged: Exchanged | None = None,
+    ) -> bool:
+        """Store the form of an unanswered call."""
+        sent, came = (exchanged.call, exchanged.reply) if exchanged else (None, None)
+
+        def work(connection: Connection) -> bool:
+            if _lock_run_of(connection, event_id) is None:
+                return False
+            members = {"the_call": event_id, "patience": seconds, "input_request": request}
+            members |= {"reply_event": came} | ({} if sent is None else {"call_event": sent})
+            return connection.execute(_REQUEST_INPUT, members).rowcount > 0
+
+        return await self._database.write(work)
+
+    async def store_input_answer(self, event_id: str, answer: Mapping[str, Any]) -> bool:
+        """Store the first answer to the form of a call, unless the run has ended."""
+
+        def work(connection: Connection) -> bool:
+            run = _lock_run_of(connection, event_id)
+            if run is None or run[1] in FINAL:
+                return False
+            members = {"the_next": next_call_id(event_id), "input_answer": answer}
+            return _change_call(connection, run, _ANSWER_INPUT, {"the_call": event_id, **members})
+
+        return await self._database.write(work)
+
     async def find_call(self, event_id: str) -> tuple[str, StoredCall] | None:
         """Return a call and the id of its run."""
         statement = _WITH_RUN.where(calls.c.event_id == event_id)
@@ -232,7 +275,11 @@ class SqlJournal:
         """Return overdue calls of unfinished runs, the longest overdue first."""
         statement = (
             _WITH_RUN.join(runs, runs.c.id == calls.c.run_id)
-            .where(calls.c.state == "accepted", calls.c.deadline < clock(), runs.c.ended_at.is_(None))
+            .where(
+                calls.c.state.in_(("accepted", "input")),
+                calls.c.deadline < clock(),
+                runs.c.ended_at.is_(None),
+            )
             .order_by(calls.c.deadline)
             .limit(most)
         )

@@ -100,13 +100,14 @@ def requeue_run(connection: Connection, run_id: str) -> bool:
     Return True if it was queued. The caller has locked the run. It can continue if it waits for nothing, or
     if it waits only for tools and a decision has opened a call.
     """
-    undecided, accepted, decided = (
+    undecided, unanswered, accepted, decided = (
         exists().where(calls.c.run_id == run_id, calls.c.state == state)
-        for state in ("approval", "accepted", "open")
+        for state in ("approval", "input", "accepted", "open")
     )
+    going_on = and_(~undecided, ~unanswered, or_(~accepted, decided))
     statement = (
         update(runs)
-        .where(runs.c.id == run_id, runs.c.status == "suspended", ~undecided, or_(~accepted, decided))
+        .where(runs.c.id == run_id, runs.c.status == "suspended", going_on)
         .values(status="queued")
     )
     return connection.execute(statement).rowcount > 0

@@ -189,6 +189,8 @@ calls = Table(
     Column("report", JsonText),
     Column("origin", SafeText, nullable=False, server_default="api"),
     Column("due", Double),
+    Column("input_request", JsonText),
+    Column("input_answer", JsonText),
     UniqueConstraint("run_id", "step", "number", name="uq_calls_place"),
 )
 _partial_index("ix_calls_deadline", calls.c.state, calls.c.deadline, where=calls.c.deadline.is_not(None))
