@@ -47,6 +47,7 @@ from beckon_agent.api.mcp.server import McpSettings, mount_mcp
 from beckon_agent.api.mcp.stored_calls import StoredCalls
 from beckon_agent.api.operations import StoreHealth
 from beckon_agent.api.responses import routes as responses
+from beckon_agent.api.runs import inputs
 from beckon_agent.api.runs import routes as runs
 from beckon_agent.core.context import owner_of, request_id
 from beckon_agent.durable.engine import RunEngine
@@ -149,6 +150,7 @@ def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> I
     yield events.make_router(service, engine, rules)
     yield runs.make_router(store, pace, owner_of)
     yield runs.make_approvals_router(store, engine, owner_of)
+    yield inputs.make_inputs_router(store, engine, owner_of)
     yield replays.make_router(store, service, pace, owner_of)
     late = LateReplies(store, service.registry, engine.look_for_runs)
     count, attribute = service.metrics.late_reply, rules.reply_attribute

@@ -20,6 +20,9 @@ its result."""
 
 Decision = Literal["approved", "denied"]
 
+PersonState = Literal["approval", "input"]
+"""The states of a call that waits for a person."""
+
 
 def _store_field() -> Any:
     """Return a field set by the store, ignored in comparisons.

@@ -17,6 +17,7 @@ from beckon_agent.core.records import (
     LogEntries,
     NewRun,
     Past,
+    PersonState,
     ReservedLimit,
     RunFilter,
     RunStatus,
@@ -317,8 +318,10 @@ class History(Protocol):
         """
         ...
 
-    async def list_pending_approvals(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
-        """Return the calls with a pending approval, the oldest run first. `after` is an event id."""
+    async def list_waiting_calls(
+        self, owner: str, state: PersonState, *, after: str | None, most: int
+    ) -> list[Waiting]:
+        """Return the calls that wait for a person, the oldest run first. `after` is an event id."""
         ...
 
     async def list_exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:

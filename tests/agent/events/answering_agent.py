@@ -154,6 +154,7 @@ class _Noting:
         self._start = engine.start
         self.follow, self.get = engine.follow, engine.get
         self.cancel, self.delete, self.decide_call = engine.cancel, engine.delete, engine.decide_call
+        self.answer_input = engine.answer_input
 
     async def start(self, ask: Ask) -> StoredRun:
         run = await self._start(ask)

@@ -12,6 +12,7 @@ from beckon_agent.durable.base import Ask
 from beckon_agent.model.errors import ModelError
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists
+from beckon_contract.inputs import InputAnswer
 
 LAST = RunFinished | RunFailed | RunSuspended
 Work = Callable[[Ask], AsyncGenerator[RunEvent]]
@@ -84,6 +85,9 @@ class MemoryEngine:
         raise NotImplementedError
 
     async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
+        raise NotImplementedError
+
+    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:

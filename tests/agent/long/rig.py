@@ -30,7 +30,9 @@ from beckon_agent.store.sql.open import open_store
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
-from tests.agent.event_platform import described
+from beckon_tools.app import app as tool_app
+from tests.agent.event_platform import declared, described
+from tests.agent.long.shop import order_thing
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY as MODEL_KEY
 from tests.agent.scripted_model import ReceivedRequest, Script, ScriptedModel, scripted_model
@@ -39,6 +41,7 @@ from tests.broker.broker_process import RunningBroker, broker, delivery, running
 from tests.patience import eventually
 from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
+from tests.tools.serving import configured
 
 BEAT = EnginePace(hold=0.6, beat=0.05, look=0.02)
 _QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
@@ -243,7 +246,9 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
         port = stack.enter_context(_kept_port())
         by_hand = await stack.enter_async_context(serving())
+        shop = await stack.enter_async_context(served(tool_app(order_thing, configured())))
         manifests = [
+            *declared(order_thing, shop),
             *described("report", "reports"),
             *described("danger", "reports", requires_approval="true"),
             *described("hurried", "reports", timeout="1.5s"),

@@ -64,7 +64,7 @@ async def test_a_list_goes_on_behind_nothing_that_its_owner_does_not_have(store:
     with pytest.raises(KeyError):
         await store.history.list_conversations(owner, query="", after=cursor[1], most=2)
     with pytest.raises(KeyError):
-        await store.history.list_pending_approvals(owner, after="nothing", most=2)
+        await store.history.list_waiting_calls(owner, "approval", after="nothing", most=2)
 
 
 async def test_runs_are_chosen_by_what_became_of_them_by_agent_and_by_conversation(store: Store) -> None:
@@ -242,10 +242,10 @@ async def test_calls_that_wait_for_a_person_are_listed_to_their_owner_until_some
     await begun(store, "theirs", owner="bob")
     await store.journal.add_turn("theirs", ME, turn(), [call("e4", 0, "approval")])
 
-    waiting = await store.history.list_pending_approvals("ann", after=None, most=9)
-    behind = await store.history.list_pending_approvals("ann", after="e1", most=9)
+    waiting = await store.history.list_waiting_calls("ann", "approval", after=None, most=9)
+    behind = await store.history.list_waiting_calls("ann", "approval", after="e1", most=9)
     await store.journal.store_decision("e1", "approved", by="ann")
-    left = await store.history.list_pending_approvals("ann", after=None, most=9)
+    left = await store.history.list_waiting_calls("ann", "approval", after=None, most=9)
     await store.runs.end_run("r1", None, Ended("cancelled"))
 
     assert [(one.call.event_id, one.run_id, one.question) for one in waiting] == [
@@ -255,9 +255,10 @@ async def test_calls_that_wait_for_a_person_are_listed_to_their_owner_until_some
     assert waiting[0].since is not None
     assert [one.call.event_id for one in behind] == ["e3"]
     assert [one.call.event_id for one in left] == ["e3"]
-    assert await store.history.list_pending_approvals("ann", after=None, most=9) == []
+    assert await store.history.list_waiting_calls("ann", "approval", after=None, most=9) == []
     assert [
-        one.call.event_id for one in await store.history.list_pending_approvals("bob", after=None, most=9)
+        one.call.event_id
+        for one in await store.history.list_waiting_calls("bob", "approval", after=None, most=9)
     ] == ["e4"]
 
 

@@ -80,7 +80,9 @@ class AguiRuns:
 
     async def _check_interrupts(self, request: AguiRequest, owner: str) -> None:
         """Raise `ApiError` if a run of the thread waits for answers."""
-        pending = await self.store.history.list_pending_approvals(owner, after=None, most=_MOST_PENDING)
+        pending = await self.store.history.list_waiting_calls(
+            owner, "approval", after=None, most=_MOST_PENDING
+        )
         waiting: dict[str, list[str]] = {}
         for one in pending:
             if one.face == FACE:

@@ -133,7 +133,10 @@ class RequestedCall:
         return prepare_calls([requested], self.hosted.catalogue.current.tools)[0]
 
 
-MakeCall = Callable[[RequestedCall], Awaitable[CallFinished]]
+MadeCall = CallFinished | dict[str, object]
+"""The end of a call, or the result by which it requests input."""
+
+MakeCall = Callable[[RequestedCall], Awaitable[MadeCall]]
 
 REFUSALS = (NoRoom, StoreUnavailable, LimitReached)
 """The errors of a call that is not made."""
@@ -148,9 +151,10 @@ class McpCalls:
         self._report_every = report_every
         self._running: dict[Key, anyio.CancelScope] = {}
 
-    async def make_call(self, wanted: RequestedCall, key: Key, make: MakeCall | None = None) -> CallFinished:
+    async def make_call(self, wanted: RequestedCall, key: Key, make: MakeCall | None = None) -> MadeCall:
         """Make a call and return its outcome. Raises `MCPError` if its client has cancelled it.
 
+        Raises `InputNeeded` if it is made at once, and its tool requests input.
         `make` makes the call in another way than at once and without a stored run.
         """
         make = make or self._make_at_once

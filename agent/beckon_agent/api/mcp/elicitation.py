@@ -1,20 +1,16 @@
-"""Approvals by the person at an MCP client: elicitation.
+"""Approvals and input by the person at an MCP client: elicitation.
 
-A client of 2026-07-28 gets the form as a result, and repeats its call with the answer (SEP-2322). Nothing is
-stored meanwhile: the key of the form is made of the call, so an answer counts for no other arguments. A
-client of an earlier revision gets the request `elicitation/create` on the stream of its call. It may answer
-to another replica, so such a call is a stored run.
+A client of 2026-07-28 gets the form as a result, and repeats its call with the answer (SEP-2322). For an
+approval nothing is stored meanwhile: the key of the form is made of the call, so an answer counts for no
+other arguments. All other calls with forms are stored runs, see `awaited_calls`.
 """
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-import anyio
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -23,24 +19,19 @@ from pydantic import ValidationError
 
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall, refuse_call
-from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call, needs_decision
-from beckon_agent.core.records import Decision, StoredRun
+from beckon_agent.api.mcp.stored_calls import StoredCalls
+from beckon_agent.core.records import Decision, StoredCall
 from beckon_agent.core.run_events import (
-    ApprovalRequested,
     CallFinished,
-    CallProgressed,
-    CallStarted,
-    RunFailed,
 )
-from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
-from beckon_agent.tool_calls.progress import ProgressReport, current_listener
+from beckon_agent.tool_calls.outcome import failed_outcome
 from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
+from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput
 
 METHOD = "elicitation/create"
 _MOST_SHOWN = 10_000  # characters of arguments
 _MOST_REASON = 500  # characters
-_PERSON_SECONDS = 3_600.0
 _CLOSED = "the form was closed without a decision"
 _REASON = {
     "type": "string",
@@ -78,6 +69,32 @@ def approval_form(name: str, arguments: Mapping[str, Any]) -> dict[str, object]:
     return {"method": METHOD, "params": params}
 
 
+def form_of(call: StoredCall) -> dict[str, object]:
+    """Return the request `elicitation/create` of a stored call that waits for a person, without an id."""
+    if call.state == "input":
+        return input_form(InputRequest.from_document(call.input_request))
+    return approval_form(call.name, call.arguments)
+
+
+def input_form(request: InputRequest) -> dict[str, object]:
+    """Return the request `elicitation/create` for the input that a tool requests, without an id."""
+    params = {"mode": "form", "message": request.message, "requestedSchema": request.schema}
+    return {"method": METHOD, "params": params}
+
+
+async def take_form(calls: StoredCalls, call: StoredCall, answer: types.ElicitResult) -> None:
+    """Take a person's answer to the form of a stored call; raise `MCPError` if it does not fit the form."""
+    if call.state != "input":
+        await calls.decide_call(call.event_id, *read_answer(answer))
+        return
+    document = {"action": answer.action, "content": answer.content}
+    try:
+        given = InputAnswer.from_document(document, InputRequest.from_document(call.input_request))
+    except InvalidInput as error:
+        raise MCPError(types.INVALID_PARAMS, f"the answer to {METHOD} does not fit: {error}") from None
+    await calls.engine.answer_input(call.event_id, given)
+
+
 def read_answer(answer: object) -> tuple[Decision, str]:
     """Return the decision of an answer to a form, and its reason. Raises `MCPError` for any other answer."""
     if not isinstance(answer, types.ElicitResult):
@@ -107,7 +124,7 @@ def request_approval(
         return wanted
     if not takes_forms(context):
         cause = "the client cannot show a form to a person: it does not declare the capability 'elicitation'"
-        return _deny(wanted, f"{wanted.name} needs a person's approval, and {cause}")
+        return deny_call(wanted, f"{wanted.name} needs a person's approval, and {cause}")
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return wanted
     form = approval_form(wanted.name, prepared.arguments)
@@ -119,89 +136,9 @@ def request_approval(
     decision, reason = read_answer(answer)
     if decision == "approved":
         return replace(wanted, approved=True)
-    return _deny(wanted, f"a person did not allow this call{f': {reason}' if reason else ''}")
+    return deny_call(wanted, f"a person did not allow this call{f': {reason}' if reason else ''}")
 
 
-def _deny(wanted: RequestedCall, message: str) -> CallFinished:
+def deny_call(wanted: RequestedCall, message: str) -> CallFinished:
+    """Return the end of a call that a person did not allow, or that no person could decide on."""
     return refuse_call(wanted, failed_outcome(Reason.DENIED, message))
-
-
-class AwaitedCalls:
-    """Stored calls whose clients wait for the result, and may be sent a form."""
-
-    def __init__(self, calls: StoredCalls) -> None:
-        self._calls = calls
-
-    async def make_call(self, wanted: RequestedCall) -> CallFinished:
-        """Make a call and wait for its end. It is cancelled if this task is.
-
-        Raises the errors of `Engine.start`.
-        """
-        prepared = wanted.prepare()
-        if isinstance(prepared.action, CallOutcome):
-            return refuse_call(wanted, prepared.action)
-        run = await self._calls.start_call(wanted.hosted, prepared)
-        ended = False
-        try:
-            with anyio.move_on_after(None) as limit:
-                finished = await self._follow_call(wanted, run, limit)
-                ended = True
-                return finished
-        finally:
-            if not ended:
-                with anyio.CancelScope(shield=True):
-                    await self._calls.engine.cancel(run.id)
-        return _deny(wanted, f"no decision of a person came in {_PERSON_SECONDS:g} seconds")
-
-    async def _follow_call(
-        self, wanted: RequestedCall, run: StoredRun, limit: anyio.CancelScope
-    ) -> CallFinished:
-        """Return the end of a call or of an agent's run; send a form for each call that needs an approval."""
-        listener = current_listener()
-        message = "the call was cancelled"
-        async with aclosing(self._calls.engine.follow(run.id, wait=True)) as events:
-            async for _, event in events:
-                match event:
-                    case ApprovalRequested():
-                        limit.deadline = anyio.current_time() + _PERSON_SECONDS
-                        await self._request_approval(wanted, event)
-                    case CallStarted():  # from here on its tool's own time counts
-                        limit.deadline = math.inf
-                    case CallProgressed() if listener is not None:
-                        listener(ProgressReport(event.done, event.total, event.message))
-                    case CallFinished() if is_call(run):
-                        return event
-                    case RunFailed():
-                        message = event.message
-        ended = await self._calls.store.runs.get(run.id)
-        finished = None if ended is None else await self._calls.read_end(ended)
-        return finished or refuse_call(wanted, failed_outcome(Reason.TOOL_FAILED, message))
-
-    async def take_answer(self, event_id: object, result: object) -> str | None:
-        """Take the answer of the current principal's client to a form; return what is wrong with it.
-
-        An error in place of a `result` closes the form. An answer to anything else is ignored.
-        """
-        found = await self._calls.store.journal.find_call(event_id) if isinstance(event_id, str) else None
-        if found is None or not needs_decision(found[1]):
-            return None
-        run = await self._calls.find_run(found[0], notifications.current.get().hosted)
-        if run is None:
-            return None
-        try:
-            answer = parse_answer(result or {"action": "cancel"})
-        except MCPError as error:
-            return str(error)
-        await self._calls.decide_call(found[1].event_id, *read_answer(answer))
-        return None
-
-    async def _request_approval(self, wanted: RequestedCall, event: ApprovalRequested) -> None:
-        """Send the form of a call to its client, unless a person has allowed it already."""
-        send = notifications.current.get().send_request
-        if wanted.approved:
-            await self._calls.decide_call(event.event_id, "approved")
-        elif send is not None:
-            form = approval_form(event.name, event.arguments)
-            await send({"jsonrpc": "2.0", "id": event.event_id, **form})
-        elif (listener := current_listener()) is not None:
-            listener(ProgressReport(0, None, f"{event.name} waits for an approval; decide it at /approvals"))

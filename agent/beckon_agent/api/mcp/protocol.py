@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from typing import Any
@@ -26,15 +27,26 @@ from pydantic import ValidationError
 from beckon_agent.api.http.errors import STORE_UNAVAILABLE
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.agent_tool import agent_behind
-from beckon_agent.api.mcp.call import REFUSALS, MakeCall, McpCalls, RequestedCall, SendProgress, to_refusal
-from beckon_agent.api.mcp.elicitation import AwaitedCalls, request_approval
+from beckon_agent.api.mcp.awaited_calls import AwaitedCalls
+from beckon_agent.api.mcp.call import (
+    REFUSALS,
+    MadeCall,
+    MakeCall,
+    McpCalls,
+    RequestedCall,
+    SendProgress,
+    to_refusal,
+)
+from beckon_agent.api.mcp.elicitation import request_approval, takes_forms
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.mcp.tasks import TaskMethods
 from beckon_agent.core.context import request_id
+from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.tool_calls.caller import InputNeeded, refuse_input
 from beckon_agent.tool_calls.outcome import CallOutcome
 from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
@@ -153,16 +165,32 @@ class Protocol(Server[Any]):
         arguments = json.dumps(params.arguments or {})
         wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
         schema = output_schema(_find_tool(params.name), any_json=_takes_any_json(context))
-        task = await self._create_task(context, wanted)
-        ready = task or request_approval(context, wanted, params.input_responses)
-        if isinstance(ready, RequestedCall):
-            make = self._maker_of(ready)
-            ready = await self._calling.make_call(ready, (now.session, context.request_id), make)
-        if isinstance(ready, dict):
-            return ready
-        if ready.failed and (message := _unknown_tool(ready.result)):
+        made = await self._make_call(context, wanted, params)
+        if isinstance(made, dict):
+            return made
+        if made.failed and (message := _unknown_tool(made.result)):
             raise MCPError(types.INVALID_PARAMS, message)
-        return to_call_result(ready, any_json=_takes_any_json(context), schema=schema)
+        return to_call_result(made, any_json=_takes_any_json(context), schema=schema)
+
+    async def _make_call(
+        self, context: Context, wanted: RequestedCall, params: types.CallToolRequestParams
+    ) -> MadeCall:
+        """Make a call, or return what has to come before: a task, or a form for a person."""
+        key = notifications.current.get().session, context.request_id
+        answers = params.input_responses
+        if params.request_state is not None and self._awaited is not None:
+            resume = partial(self._awaited.resume_call, params.request_state, answers, context)
+            return await self._calling.make_call(wanted, key, resume)
+        ready = await self._create_task(context, wanted) or request_approval(context, wanted, answers)
+        if not isinstance(ready, RequestedCall):
+            return ready
+        try:
+            return await self._calling.make_call(ready, key, self._maker_of(context, ready))
+        except InputNeeded:
+            if self._awaited is None or not takes_forms(context):
+                return refuse_input(ToolCall("requested", wanted.name, wanted.arguments))
+            # It has no effect before its first form: so it can be called once more, as a stored run.
+            return await self._calling.make_call(ready, key, partial(self._awaited.make_call, context))
 
     async def _create_task(
         self, context: Context, wanted: RequestedCall
@@ -175,7 +203,7 @@ class Protocol(Server[Any]):
         except REFUSALS as error:
             return to_refusal(wanted, error)
 
-    def _maker_of(self, wanted: RequestedCall) -> MakeCall | None:
+    def _maker_of(self, context: Context, wanted: RequestedCall) -> MakeCall | None:
         """Return how to make a call that may have to wait; `None` for any other."""
         if self._awaited is None:
             return None
@@ -183,7 +211,7 @@ class Protocol(Server[Any]):
         refused = isinstance(action, CallOutcome) and agent is None
         undecided = isinstance(action, NeedsApproval) and not wanted.approved
         waits = undecided or (is_slow(wanted.name, wanted.hosted) and not refused)
-        return self._awaited.make_call if waits else None
+        return partial(self._awaited.make_call, context) if waits else None
 
     async def take_answer(self, message: Mapping[str, object]) -> str | None:
         """Take a client's answer to a request of ours; return what is wrong with it."""

@@ -26,7 +26,7 @@ from starlette.types import Message, Receive, Scope, Send
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
 from beckon_agent.api.mcp import notifications
-from beckon_agent.api.mcp.agent_tool import agent_behind, with_agent_tool
+from beckon_agent.api.mcp.agent_tool import with_agent_tool
 from beckon_agent.api.mcp.notifications import TOO_MANY, Cancellations, Changes, TooManyListeners
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.models import known_agents, not_served
@@ -75,14 +75,14 @@ class Opening:
 
     `begins` is true if it begins a session, `streams` if it is answered by a stream. JSON takes half the
     time, and clients limit it less; only a stream can report progress, stay alive, and send a form. `forms`
-    is true if the message begins the session of a client with forms, `approval` if it is a call that needs
-    an approval. `answer` is the message if it is the answer to a request of ours.
+    is true if the message begins the session of a client with forms, `calls` if it calls a tool, which may
+    need one. `answer` is the message if it is the answer to a request of ours.
     """
 
     begins: bool
     streams: bool
     forms: bool = False
-    approval: bool = False
+    calls: bool = False
     answer: Mapping[str, object] | None = None
 
 
@@ -101,9 +101,8 @@ def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
     called = params if method == "tools/call" else {}
     reported = "progressToken" in _as_members(called.get("_meta"))
     name = called.get("name")
-    tool = hosted.catalogue.current.tools.get(name) if isinstance(name, str) else None
-    approval = tool is not None and (tool.requires_approval or agent_behind(hosted, tool.name) is not None)
-    return Opening(False, reported or is_slow(name, hosted), approval=approval)
+    known = isinstance(name, str) and name in hosted.catalogue.current.tools
+    return Opening(False, reported or is_slow(name, hosted), calls=known)
 
 
 def _has_forms(capabilities: Mapping[str, object]) -> bool:
@@ -219,7 +218,7 @@ class McpFace:
         answering = _name_session(send, forms=opening.forms) if opening.begins else send
         replayed = _replay_body(body, receive)
         shows_forms = request.headers.get(SESSION_HEADER, "").endswith(_WITH_FORMS)
-        with_form = opening.approval and shows_forms and self._settings.calls is not None
+        with_form = opening.calls and shows_forms and self._settings.calls is not None
         if opening.streams or with_form:
             stream = _RequestStream(answering)
             if with_form:

@@ -131,6 +131,8 @@ def _status_of(run: StoredRun, calls: Sequence[StoredCall]) -> tuple[str, str]:
         return ("completed", "") if has_result else ("failed", message)
     if any(map(needs_decision, calls)):
         return "input_required", "a call waits for a person's approval"
+    if any(map(needs_person, calls)):
+        return "input_required", "a tool waits for a person's input"
     waiting = [call for call in calls if call.state in ("sent", "accepted")]
     reports = [_report_text(call.report) for call in waiting if call.report is not None]
     if reports:
@@ -142,6 +144,11 @@ def _status_of(run: StoredRun, calls: Sequence[StoredCall]) -> tuple[str, str]:
 def needs_decision(call: StoredCall) -> bool:
     """Return True if a call waits for a person's approval."""
     return call.state == "approval" and call.decision is None
+
+
+def needs_person(call: StoredCall) -> bool:
+    """Return True if a call waits for a person: for an approval, or for input."""
+    return needs_decision(call) or call.state == "input"
 
 
 def _report_text(report: Mapping[str, Any]) -> str:

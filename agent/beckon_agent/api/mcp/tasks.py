@@ -20,9 +20,9 @@ from pydantic import BaseModel, Field
 
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall
-from beckon_agent.api.mcp.elicitation import approval_form, parse_answer, read_answer, takes_forms
+from beckon_agent.api.mcp.elicitation import form_of, parse_answer, take_form, takes_forms
 from beckon_agent.api.mcp.results import output_schema, to_call_result
-from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, needs_decision, task_members
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, needs_person, task_members
 from beckon_agent.core.context import request_id
 from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_events import CallFinished
@@ -149,12 +149,12 @@ class TaskMethods:
         return {"resultType": "complete", **await self._describe_task(run)}
 
     async def _update_task(self, context: Context, params: TaskUpdateParams) -> HandlerResult:
-        """Take a person's decision. Answers to anything else than the open request are ignored."""
+        """Take a person's answer to a form. Answers to anything else than the open request are ignored."""
         run = await self._find_task(context, params)
         for call in (await self._calls.store.runs.load_past(run.id)).calls:
             answer = params.input_responses.get(call.event_id)
-            if answer is not None and needs_decision(call):
-                await self._calls.decide_call(call.event_id, *read_answer(parse_answer(answer)))
+            if answer is not None and needs_person(call):
+                await take_form(self._calls, call, parse_answer(answer))
         return {"resultType": "complete"}
 
     async def _cancel_task(self, context: Context, params: TaskParams) -> HandlerResult:
@@ -176,10 +176,8 @@ class TaskMethods:
         past = await self._calls.store.runs.load_past(run.id)
         members = task_members(run, past.calls, self._calls.keep_seconds)
         if members["status"] == "input_required":
-            waiting = [call for call in past.calls if needs_decision(call)]
-            members["inputRequests"] = {
-                call.event_id: approval_form(call.name, call.arguments) for call in waiting
-            }
+            waiting = filter(needs_person, past.calls)
+            members["inputRequests"] = {call.event_id: form_of(call) for call in waiting}
         elif members["status"] == "failed":
             members["error"] = {"code": types.INTERNAL_ERROR, "message": members["statusMessage"]}
         elif members["status"] == "completed" and (end := await self._calls.read_end(run, past)) is not None:

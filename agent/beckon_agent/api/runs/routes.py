@@ -149,8 +149,8 @@ def make_approvals_router(store: Store, engine: Engine, owner_of: OwnerOf) -> AP
         """List the calls of the caller's runs that wait for a person, those of the oldest run first."""
         behind = None if after is None else event_of_approval(after) or after
         with page_problems():
-            found = await store.history.list_pending_approvals(
-                owner_of(request), after=behind, most=limit + 1
+            found = await store.history.list_waiting_calls(
+                owner_of(request), "approval", after=behind, most=limit + 1
             )
         return JsonResponse(list_page(found, limit, waiting_document))
 

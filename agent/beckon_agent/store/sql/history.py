@@ -9,6 +9,7 @@ from beckon_agent.core.model_types import Usage, sum_usages
 from beckon_agent.core.records import (
     ConversationSummary,
     Exchanged,
+    PersonState,
     RunFilter,
     RunSummary,
     StoredCall,
@@ -49,9 +50,13 @@ class SqlHistory(History):
             lambda connection: _select_conversations(connection, owner, query, after, most)
         )
 
-    async def list_pending_approvals(self, owner: str, *, after: str | None, most: int) -> list[Waiting]:
-        """Return the calls with a pending approval."""
-        return await self._database.read(lambda connection: _select_pending(connection, owner, after, most))
+    async def list_waiting_calls(
+        self, owner: str, state: PersonState, *, after: str | None, most: int
+    ) -> list[Waiting]:
+        """Return the calls that wait for a person."""
+        return await self._database.read(
+            lambda connection: _select_waiting(connection, owner, state, after, most)
+        )
 
     async def list_exchanged(self, run_id: str, *, after: str | None, most: int) -> list[Exchanged]:
         """Return the exchanged events of a run's calls."""
@@ -174,7 +179,9 @@ def _earlier_than(
     return or_(time < last, and_(time == last, name < last_name))
 
 
-def _select_pending(connection: Connection, owner: str, after: str | None, most: int) -> list[Waiting]:
+def _select_waiting(
+    connection: Connection, owner: str, state: PersonState, after: str | None, most: int
+) -> list[Waiting]:
     earlier = calls.alias("earlier")
     requested_before = (
         select(func.count(earlier.c.step.distinct()))
@@ -195,7 +202,7 @@ def _select_pending(connection: Connection, owner: str, after: str | None, most:
         .join_from(calls, runs, calls.c.run_id == runs.c.id)
         .join(segments, runs.c.segment == segments.c.id)
         .join(turns, and_(turns.c.run_id == calls.c.run_id, turns.c.step == calls.c.step))
-        .where(runs.c.owner == owner, runs.c.ended_at.is_(None), calls.c.state == "approval")
+        .where(runs.c.owner == owner, runs.c.ended_at.is_(None), calls.c.state == state)
         .order_by(runs.c.created_at, runs.c.id, calls.c.step, calls.c.number)
         .limit(most)
     )

@@ -1,0 +1,182 @@
+"""Stored calls whose clients wait for the result.
+
+A client of 2026-07-28 gets the form for a person as a result, and repeats its call with the answer;
+`requestState` is the id of the stored run. A client of an earlier revision gets the request
+`elicitation/create` on the stream of its call, and may answer to another replica.
+"""
+
+import math
+from contextlib import aclosing
+
+import anyio
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from beckon_agent.api.mcp import notifications
+from beckon_agent.api.mcp.call import MadeCall, RequestedCall, refuse_call
+from beckon_agent.api.mcp.elicitation import (
+    Context,
+    approval_form,
+    deny_call,
+    input_form,
+    parse_answer,
+    take_form,
+    takes_forms,
+)
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call, needs_person
+from beckon_agent.core.model_types import ToolCall
+from beckon_agent.core.records import StoredRun
+from beckon_agent.core.run_events import (
+    ApprovalRequested,
+    CallFinished,
+    CallProgressed,
+    CallStarted,
+    InputRequested,
+    RunFailed,
+)
+from beckon_agent.tool_calls.caller import refuse_input
+from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
+from beckon_agent.tool_calls.progress import ProgressReport, current_listener
+from beckon_contract.failures import Reason
+from beckon_contract.inputs import InputRequest
+
+_PERSON_SECONDS = 3_600.0
+
+
+class AwaitedCalls:
+    """Stored calls whose clients wait for the result, and may be sent a form."""
+
+    def __init__(self, calls: StoredCalls) -> None:
+        self._calls = calls
+
+    async def make_call(self, context: Context, wanted: RequestedCall) -> MadeCall:
+        """Make a call and wait for its end. It is cancelled if this task is.
+
+        A client of 2026-07-28 gets the result `input_required` if the tool requests input. Raises the errors
+        of `Engine.start`.
+        """
+        prepared = wanted.prepare()
+        if isinstance(prepared.action, CallOutcome):
+            return refuse_call(wanted, prepared.action)
+        return await self._wait_for(context, wanted, await self._calls.start_call(wanted.hosted, prepared))
+
+    async def resume_call(
+        self, state: str, answers: types.InputResponses | None, context: Context, wanted: RequestedCall
+    ) -> MadeCall:
+        """Go on with a call whose tool has requested input; `state` is its `requestState`.
+
+        Raises `MCPError` for the state of another call, and for answers that do not fit.
+        """
+        run = await self._calls.find_run(state, wanted.hosted)
+        past = await self._calls.store.runs.load_past(state)
+        requested = [(call.name, call.arguments) for call in past.calls]
+        if run is None or requested != [(wanted.name, wanted.prepare().arguments)]:
+            message = "requestState is not that of this call: it was changed, or the call has been forgotten"
+            raise MCPError(types.INVALID_PARAMS, message)
+        for call in filter(needs_person, past.calls):
+            if (answer := (answers or {}).get(call.event_id)) is not None:
+                await take_form(self._calls, call, parse_answer(answer))
+        return await self._wait_for(context, wanted, run)
+
+    async def _wait_for(self, context: Context, wanted: RequestedCall, run: StoredRun) -> MadeCall:
+        ended = False
+        try:
+            with anyio.move_on_after(None) as limit:
+                made = await self._follow_call(context, wanted, run, limit)
+                ended = True
+                return made
+        finally:
+            if not ended:
+                with anyio.CancelScope(shield=True):
+                    await self._calls.engine.cancel(run.id)
+        return deny_call(wanted, f"no decision of a person came in {_PERSON_SECONDS:g} seconds")
+
+    async def _follow_call(
+        self, context: Context, wanted: RequestedCall, run: StoredRun, limit: anyio.CancelScope
+    ) -> MadeCall:
+        """Return the end of a call or of an agent's run; send a form for each call that needs a person."""
+        listener = current_listener()
+        message = "the call was cancelled"
+        async with aclosing(self._calls.engine.follow(run.id, wait=True)) as events:
+            async for _, event in events:
+                match event:
+                    case ApprovalRequested() | InputRequested():
+                        limit.deadline = anyio.current_time() + _PERSON_SECONDS
+                        if requested := await self._put_form(context, wanted, run, event):
+                            return requested
+                    case CallStarted():  # from here on its tool's own time counts
+                        limit.deadline = math.inf
+                    case CallProgressed() if listener is not None:
+                        listener(ProgressReport(event.done, event.total, event.message))
+                    case CallFinished() if is_call(run):
+                        return event
+                    case RunFailed():
+                        message = event.message
+        ended = await self._calls.store.runs.get(run.id)
+        finished = None if ended is None else await self._calls.read_end(ended)
+        return finished or refuse_call(wanted, failed_outcome(Reason.TOOL_FAILED, message))
+
+    async def take_answer(self, event_id: object, result: object) -> str | None:
+        """Take the answer of the current principal's client to a form; return what is wrong with it.
+
+        An error in place of a `result` closes the form. An answer to anything else is ignored.
+        """
+        found = await self._calls.store.journal.find_call(event_id) if isinstance(event_id, str) else None
+        if found is None or not needs_person(found[1]):
+            return None
+        run = await self._calls.find_run(found[0], notifications.current.get().hosted)
+        if run is None:
+            return None
+        try:
+            await take_form(self._calls, found[1], parse_answer(result or {"action": "cancel"}))
+        except MCPError as error:
+            return str(error)
+        return None
+
+    async def _put_form(
+        self,
+        context: Context,
+        wanted: RequestedCall,
+        run: StoredRun,
+        event: ApprovalRequested | InputRequested,
+    ) -> dict[str, object] | None:
+        """Put the form of a call to the person at the client; return it if it is a result."""
+        if isinstance(event, InputRequested):
+            return await self._request_input(context, run, event)
+        await self._request_approval(wanted, event)
+        return None
+
+    async def _request_input(
+        self, context: Context, run: StoredRun, event: InputRequested
+    ) -> dict[str, object] | None:
+        """Send the form of a call to its client, or return it as a result; refuse the call without forms.
+
+        Nothing is sent for a form that has its answer already.
+        """
+        found = await self._calls.store.journal.find_call(event.event_id)
+        if found is None or found[1].state != "input":
+            return None
+        form = input_form(InputRequest(event.message, event.schema))
+        if not takes_forms(context):
+            refused = refuse_input(ToolCall(event.id, event.name, ""))
+            await self._calls.store.journal.finish_call(
+                event.event_id, result=refused.result, failed=True, seconds=None
+            )
+        elif context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            requests = {event.event_id: form}
+            return {"resultType": "input_required", "inputRequests": requests, "requestState": run.id}
+        elif (send := notifications.current.get().send_request) is not None:
+            await send({"jsonrpc": "2.0", "id": event.event_id, **form})
+        return None
+
+    async def _request_approval(self, wanted: RequestedCall, event: ApprovalRequested) -> None:
+        """Send the form of a call to its client, unless a person has allowed it already."""
+        send = notifications.current.get().send_request
+        if wanted.approved:
+            await self._calls.decide_call(event.event_id, "approved")
+        elif send is not None:
+            form = approval_form(event.name, event.arguments)
+            await send({"jsonrpc": "2.0", "id": event.event_id, **form})
+        elif (listener := current_listener()) is not None:
+            listener(ProgressReport(0, None, f"{event.name} waits for an approval; decide it at /approvals"))

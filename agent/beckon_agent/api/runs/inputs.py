@@ -1,0 +1,105 @@
+"""Input that tools request of a person: `GET /inputs` and `POST /inputs/{input_id}`."""
+
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
+from beckon_agent.api.responses.create import OwnerOf
+from beckon_agent.api.responses.documents import After, PageSize, list_page, page_problems, store_problems
+from beckon_agent.api.runs.documents import AnsweredInput, WaitingInput, event_of_input, waiting_input
+from beckon_agent.core.records import StoredCall
+from beckon_agent.durable.base import Engine
+from beckon_agent.store.base import Store
+from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput, next_call_id
+from beckon_runtime.problem import Problem
+
+_SHOWN = 120
+_ERRORS = problem_responses(_503="The store does not answer.", default="Any other error, in the same shape.")
+_WAITING = {
+    **describe_answer(
+        "The calls whose tools wait for input.",
+        answer=link_to("answerInput", input_id="$response.body#/data/0/id"),
+    ),
+    **problem_responses(_400="A value cannot be read."),
+}
+_ANSWERED = {
+    **describe_answer("The answer counts, and the run goes on."),
+    **problem_responses(
+        _400="The body is no answer, or its content does not fit the schema of the form.",
+        _404="No tool waits, or waited, for input under this id in the caller's runs.",
+        _409="The form has its answer already, or the run is over.",
+    ),
+}
+
+
+class FormAnswer(BaseModel):
+    """A person's answer to a form."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: Literal["accept", "decline", "cancel"] = Field(
+        description="`accept` with the content; `decline` to refuse; `cancel` to close the form."
+    )
+    content: dict[str, Any] | None = Field(None, description="The fields of an accepted form, by its schema.")
+
+
+def make_inputs_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
+    """Return the routes; `owner_of` returns the caller's id."""
+    routes = APIRouter()
+
+    @routes.get("/inputs", **describe_operation("listInputs", _WAITING, _ERRORS))
+    async def list_inputs(
+        request: Request, limit: PageSize = 20, after: After = None
+    ) -> JsonResponse[ListPage[WaitingInput]]:
+        """List the calls of the caller's runs whose tools wait for input, those of the oldest run first."""
+        behind = None if after is None else event_of_input(after) or after
+        with page_problems():
+            found = await store.history.list_waiting_calls(
+                owner_of(request), "input", after=behind, most=limit + 1
+            )
+        return JsonResponse(list_page(found, limit, waiting_input))
+
+    @routes.post("/inputs/{input_id}", **describe_operation("answerInput", _ANSWERED, _ERRORS))
+    async def answer_input(input_id: str, body: FormAnswer, request: Request) -> JsonResponse[AnsweredInput]:
+        """Answer the form of a tool, once; the tool goes on with the answer."""
+        with store_problems():
+            run_id, call = await _find_call(store, input_id, owner_of(request))
+            given = _read_answer(call, body)
+            if not await engine.answer_input(call.event_id, given):
+                raise _to_conflict()
+        return JsonResponse({"id": input_id, "object": "input_request", "run": run_id, "action": body.action})
+
+    return routes
+
+
+async def _find_call(store: Store, request: str, owner: str) -> tuple[str, StoredCall]:
+    """Return the id of the run and the call of an input request.
+
+    Raises a 404 for an unknown one, and for one of another owner; a 409 for one with an answer.
+    """
+    event_id = event_of_input(request) or ""
+    found = await store.journal.find_call(event_id)
+    later = found or await store.journal.find_call(next_call_id(event_id))
+    run = await store.runs.get(later[0]) if later else None
+    if later is None or run is None or run.owner != owner or later[1].input_request is None:
+        detail = f"there is no input request {request[:_SHOWN]!r}; GET /inputs lists those that wait"
+        raise ProblemError(Problem(404, "unknown-input", "Unknown input request", detail))
+    if found is None or found[1].state != "input":
+        raise _to_conflict()
+    return found
+
+
+def _read_answer(call: StoredCall, body: FormAnswer) -> InputAnswer:
+    request = InputRequest.from_document(call.input_request)
+    try:
+        return InputAnswer.from_document(body.model_dump(), request)
+    except InvalidInput as error:
+        raise ProblemError(Problem(400, "invalid-input", "Invalid input", str(error))) from None
+
+
+def _to_conflict() -> ProblemError:
+    detail = "the form waits no more: it has its answer already, its time is over, or the run has ended"
+    return ProblemError(Problem(409, "already-answered", "Already answered", detail))
