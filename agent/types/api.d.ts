@@ -184,6 +184,14 @@ export type InputMessageItem = {
     content: Array<{ [name: string]: unknown }>;
 };
 
+/** The input that a tool has requested last; `id` is `None` once it has its answer, the `action`. */
+export type InputState = {
+    id: string | null;
+    message: string;
+    schema: { [name: string]: unknown };
+    action: string | null;
+};
+
 /** One page of items. */
 export type ItemPage = {
     object: "list";
@@ -412,7 +420,7 @@ export type RunCall = {
     name: string;
     origin: "api" | "dialect" | "recovered";
     arguments: unknown;
-    state: "open" | "approval" | "sent" | "accepted" | "client" | "done";
+    state: "open" | "approval" | "sent" | "accepted" | "input" | "client" | "done";
     sent_at: number | null;
     finished_at: number | null;
     seconds: number | null;
@@ -426,6 +434,7 @@ export type RunCall = {
     reason: unknown;
     dead_letter: string | null;
     approval: ApprovalState | null;
+    input: InputState | null;
 };
 
 /** A run with its steps. */

@@ -1,6 +1,6 @@
 """Input requests: forms that a tool puts to a person in the middle of a call, and the answers to them.
 
-A reply with `STATE` = `INPUT_REQUIRED` is no result: its data is the form. The call is sent again with the
+A reply whose state is `INPUT_REQUIRED` is no result: its data is the form. The call is sent again with the
 person's answer in the attribute `INPUT`, as another event. Forms and answers are those of MCP's elicitation
 (revision 2026-07-28, "Elicitation"): one flat object of strings, numbers, booleans and choices.
 """
@@ -13,14 +13,9 @@ from urllib.parse import quote
 
 import jsonschema_rs
 
+from beckon_contract.cloudevents.extensions import INPUT
 from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_contract.schema.validation import Validator
-
-INPUT_REQUIRED = "input_required"
-"""The value of `STATE` on a reply that requests input of a person."""
-
-INPUT = "beckoninput"
-"""On a call: the answer to the input request of its tool, as JSON text."""
 
 Action = Literal["accept", "decline", "cancel"]
 
@@ -30,6 +25,7 @@ _MOST_SCHEMA = 16_384  # bytes
 _MOST_STATE = 2_000  # characters
 _MOST_FIELDS = 50
 _MOST_ANSWER = 7_500  # bytes of a header: servers on aiohttp take 8,190
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _PRIMITIVES = ("string", "number", "integer", "boolean")
 
 
@@ -42,16 +38,17 @@ class InputRequest:
     """A form for a person.
 
     `schema` is a JSON Schema of one flat object. `state` is a text of the tool that comes back with the
-    answer.
+    answer. `key` is the name of the form for programs that fill it in.
     """
 
     message: str
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     state: str = ""
+    key: str = "input"
 
     @classmethod
     def from_document(cls, document: object) -> "InputRequest":
-        """Return the form of a reply's data, `{"message", "schema", "state"}`; raise `InvalidInput`."""
+        """Return the form in a reply's data, an object with these members; raise `InvalidInput`."""
         if not isinstance(document, Mapping):
             raise InvalidInput("an input request must be an object with a 'message'")
         message, state = document.get("message"), document.get("state", "")
@@ -59,16 +56,19 @@ class InputRequest:
             raise InvalidInput("'message' must be a text for the person")
         if not isinstance(state, str):
             raise InvalidInput("'state' must be a text")
+        key = document.get("key", "input")
+        if not isinstance(key, str) or not _KEY.match(key):
+            raise InvalidInput("'key' must be a name of at most 64 letters, digits, '_', '-' and '.'")
         _check_length("message", message, _MOST_MESSAGE)
         _check_length("state", state, _MOST_STATE)
         schema = document.get("schema") or {"type": "object", "properties": {}}
         _check_form(schema)
-        return cls(message, schema, state)
+        return cls(message, schema, state, key)
 
     def to_document(self) -> dict[str, object]:
         """Return the data of the reply."""
         state = {"state": self.state} if self.state else {}
-        return {"message": self.message, "schema": self.schema, **state}
+        return {"message": self.message, "schema": self.schema, "key": self.key, **state}
 
     def read_content(self, content: object) -> dict[str, Any]:
         """Return the content of an accepted form; raise `InvalidInput` if it does not fit the schema."""
@@ -139,10 +139,13 @@ def next_call_id(event_id: str) -> str:
 
     It is another id, for a tool answers a second event of one id with its first result.
     """
+    return f"{first_call_id(event_id)}~{round_of(event_id) + 1}"
+
+
+def round_of(event_id: str) -> int:
+    """Return how often a call was sent again with an answer before the event of this id."""
     found = _ROUND.search(event_id)
-    if found is None:
-        return f"{event_id}~1"
-    return f"{event_id[: found.start()]}~{int(found[1]) + 1}"
+    return 0 if found is None else int(found[1])
 
 
 def first_call_id(event_id: str) -> str:

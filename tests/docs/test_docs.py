@@ -140,7 +140,8 @@ def test_messages_on_the_wire_are_cloudevents(block: Block) -> None:
 
     event = from_http([(name.encode(), value.encode()) for name, value in headers], body.strip().encode())
 
-    assert event.type in {"calculator", "calculator.reply", "report.yearly.reply", "report.yearly.progress"}
+    calls = {"calculator", "report.yearly", "files.delete"}
+    assert re.sub(r"\.(reply|progress)$", "", event.type) in calls
 
 
 def test_a_stream_on_the_wire_shows_cloudevents() -> None:

@@ -1,7 +1,7 @@
 """Tools that request input of a person in the middle of a call."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, Field
@@ -91,9 +91,9 @@ async def test_an_answer_counts_for_no_other_form() -> None:
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_person_may_decline(action: str) -> None:
+async def test_a_person_may_decline(action: Literal["decline", "cancel"]) -> None:
     trial, brave = Trial(order_thing), Trial(go_on)
-    refused = await trial.fill_in(await trial.call(HAT), arguments=HAT, action=action)  # type: ignore[arg-type]
+    refused = await trial.fill_in(await trial.call(HAT), arguments=HAT, action=action)
 
     assert refused.reason == "tool_failed"
     assert "did not fill it in: How many of hat?" in refused.message

@@ -23,9 +23,17 @@ from opentelemetry import trace
 
 from beckon_contract.cloudevents import extensions
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, EventError
-from beckon_contract.cloudevents.extensions import ACCEPTED, CAUSE, STATE, deliveries_attribute, is_json
+from beckon_contract.cloudevents.extensions import (
+    ACCEPTED,
+    CAUSE,
+    INPUT,
+    INPUT_REQUIRED,
+    STATE,
+    deliveries_attribute,
+    is_json,
+)
 from beckon_contract.failures import Reason, failure
-from beckon_contract.inputs import INPUT, INPUT_REQUIRED, InvalidInput
+from beckon_contract.inputs import InvalidInput
 from beckon_runtime.tracing import carried
 from beckon_tools.answers import INPUT_MARK, NO_ANSWER_YET, NotJson, Ticket, reply_data, to_data
 from beckon_tools.declaration import AnyTool

@@ -51,10 +51,11 @@ class Person:
         self._answers: list[Mapping[str, Any]] = [] if answer is None else _read_state(answer)
         self._next = 0
 
-    def fill_form(self, message: str, form: type[Form]) -> Form:
+    def fill_form(self, message: str, form: type[Form], *, key: str = "input") -> Form:
         """Return the form as the person has filled it in.
 
         `form` is a pydantic model whose fields are strings, numbers, booleans, enums, or lists of enums.
+        `key` is the form's name for clients that fill it in by a program.
         Raises `Declined`, and `DeclarationError` for a form that MCP's elicitation cannot show.
         """
         schema = _form_schema(form)
@@ -62,7 +63,7 @@ class Person:
         known = self._answers[self._next] if self._next < len(self._answers) else {}
         if known.get("form") != digest:  # none yet, or the answer to another form
             state = orjson.dumps([*self._answers[: self._next], {"form": digest}]).decode()
-            document = {"message": message, "schema": schema, "state": state}
+            document = {"message": message, "schema": schema, "state": state, "key": key}
             raise InputRequired(_to_request(document, form))
         self._next += 1
         if known.get("action") != "accept":

@@ -21,8 +21,8 @@ import httpx
 import orjson
 
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
-from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS, STATE, is_acceptance
-from beckon_contract.inputs import INPUT_REQUIRED, InputAnswer, InputRequest
+from beckon_contract.cloudevents.extensions import CAUSE, INPUT_REQUIRED, PROGRESS, STATE, is_acceptance
+from beckon_contract.inputs import InputAnswer, InputRequest
 from beckon_runtime.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool

@@ -16,9 +16,9 @@ from beckon_agent.core.run_types import current_attributes, reported_cost
 from beckon_agent.telemetry.tool_spans import trace_members
 from beckon_agent.tool_calls.recorded_events import record_reply
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
-from beckon_contract.cloudevents.extensions import STATE, is_acceptance, is_json
+from beckon_contract.cloudevents.extensions import INPUT, INPUT_REQUIRED, STATE, is_acceptance, is_json
 from beckon_contract.failures import Reason, failure
-from beckon_contract.inputs import INPUT, INPUT_REQUIRED, InputAnswer, InputRequest, InvalidInput
+from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput
 from beckon_contract.jsontext import dumps
 from beckon_contract.resources.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
 from beckon_contract.yamltext import NotReadable, check_depth

@@ -20,6 +20,12 @@ STATE = "beckonstate"
 ACCEPTED = "accepted"
 """The value of `STATE` by which a reply is no answer yet."""
 
+INPUT_REQUIRED = "input_required"
+"""The value of `STATE` by which a reply requests input of a person, see `beckon_contract.inputs`."""
+
+INPUT = "beckoninput"
+"""On a call: a person's answer to the form that its tool has replied with, as JSON text."""
+
 PROGRESS = "progress"
 """The value of `STATE` on a progress report. Such an event has no reply attribute."""
 

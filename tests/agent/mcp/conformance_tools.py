@@ -4,9 +4,9 @@ import asyncio
 import json
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from beckon_tools import Hints, Media, Progress, ToolError, tool
+from beckon_tools import Hints, Media, Person, Progress, ToolError, tool
 from beckon_tools.declaration import AnyTool
 from tests.agent.event_platform import described
 from tests.broker.broker_process import Manifest
@@ -130,14 +130,61 @@ TOOLS: list[AnyTool] = [
 ]
 
 
-@tool(type="test.input.required.result.elicitation", hints=Hints(requires_approval=True))
-async def approved_tool() -> str:
-    """Do what a person has approved."""
-    return "approved"
+class Named(BaseModel):
+    """A form with a name."""
+
+    name: str
 
 
-TASK_TOOLS: list[AnyTool] = [greet, slow_compute, failing_job, confirm_delete, approved_tool]
-"""Those of the scenarios of tasks, some of which take a minute where there are no tasks."""
+class Coloured(BaseModel):
+    """A form with a colour."""
+
+    color: str
+
+
+class Confirmed(BaseModel):
+    """A form with a confirmation."""
+
+    ok: bool
+
+
+@tool(type="test.input.required.result.elicitation")
+async def name_form(person: Person) -> str:
+    """Greet the person behind the call."""
+    return f"Hello, {person.fill_form('What is your name?', Named, key='user_name').name}!"
+
+
+@tool(type="test.input.required.result.request.state")
+async def state_form(person: Person) -> str:
+    """Request one confirmation."""
+    return "state-ok" if person.fill_form("Please confirm", Confirmed).ok else "not confirmed"
+
+
+@tool(type="test.input.required.result.tampered.state")
+async def tampered_form(person: Person) -> str:
+    """Request one confirmation, whose state the client changes."""
+    return "confirmed" if person.fill_form("Please confirm", Confirmed).ok else "not confirmed"
+
+
+@tool(type="test.input.required.result.multi.round")
+async def two_forms(person: Person) -> str:
+    """Request input twice."""
+    name = person.fill_form("Step 1: What is your name?", Named, key="step1").name
+    colour = person.fill_form("Step 2: What is your favorite color?", Coloured, key="step2").color
+    return f"{name} likes {colour}"
+
+
+TASK_TOOLS: list[AnyTool] = [
+    greet,
+    slow_compute,
+    failing_job,
+    confirm_delete,
+    name_form,
+    state_form,
+    tampered_form,
+    two_forms,
+]
+"""Those of the scenarios of tasks and of input, some of which take a minute where there are no tasks."""
 
 
 def by_hand(service: str) -> list[Manifest]:

@@ -1,12 +1,14 @@
 """Stored calls whose clients wait for the result.
 
 A client of 2026-07-28 gets the form for a person as a result, and repeats its call with the answer;
-`requestState` is the id of the stored run. A client of an earlier revision gets the request
+`requestState` is the id of the stored call's event. A client of an earlier revision gets the request
 `elicitation/create` on the stream of its call, and may answer to another replica.
 """
 
 import math
 from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -16,16 +18,17 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import MadeCall, RequestedCall, refuse_call
 from beckon_agent.api.mcp.elicitation import (
+    NO_FORMS,
     Context,
     approval_form,
     deny_call,
-    input_form,
+    form_key,
+    form_of,
     parse_answer,
     take_form,
     takes_forms,
 )
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call, needs_person
-from beckon_agent.core.model_types import ToolCall
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_events import (
     ApprovalRequested,
@@ -35,13 +38,21 @@ from beckon_agent.core.run_events import (
     InputRequested,
     RunFailed,
 )
-from beckon_agent.tool_calls.caller import refuse_input
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, current_listener
 from beckon_contract.failures import Reason
-from beckon_contract.inputs import InputRequest
+from beckon_contract.inputs import first_call_id
 
 _PERSON_SECONDS = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """A client that waits for its call; each of its `answers` is taken once."""
+
+    context: Context
+    wanted: RequestedCall
+    answers: dict[str, Any]
 
 
 class AwaitedCalls:
@@ -50,16 +61,20 @@ class AwaitedCalls:
     def __init__(self, calls: StoredCalls) -> None:
         self._calls = calls
 
-    async def make_call(self, context: Context, wanted: RequestedCall) -> MadeCall:
+    async def make_call(
+        self, context: Context, answers: types.InputResponses | None, wanted: RequestedCall
+    ) -> MadeCall:
         """Make a call and wait for its end. It is cancelled if this task is.
 
-        A client of 2026-07-28 gets the result `input_required` if the tool requests input. Raises the errors
-        of `Engine.start`.
+        A client of 2026-07-28 gets the result `input_required` if the tool requests input for which there is
+        no answer by its key in `answers`. Raises the errors of `Engine.start`, and `MCPError` for an answer
+        that does not fit.
         """
         prepared = wanted.prepare()
         if isinstance(prepared.action, CallOutcome):
             return refuse_call(wanted, prepared.action)
-        return await self._wait_for(context, wanted, await self._calls.start_call(wanted.hosted, prepared))
+        run = await self._calls.start_call(wanted.hosted, prepared)
+        return await self._wait_for(_Caller(context, wanted, {**(answers or {})}), run)
 
     async def resume_call(
         self, state: str, answers: types.InputResponses | None, context: Context, wanted: RequestedCall
@@ -68,33 +83,31 @@ class AwaitedCalls:
 
         Raises `MCPError` for the state of another call, and for answers that do not fit.
         """
-        run = await self._calls.find_run(state, wanted.hosted)
-        past = await self._calls.store.runs.load_past(state)
-        requested = [(call.name, call.arguments) for call in past.calls]
-        if run is None or requested != [(wanted.name, wanted.prepare().arguments)]:
+        run = await self._calls.find_run(state.partition(".")[0], wanted.hosted)
+        past = await self._calls.store.runs.load_past(state.partition(".")[0])
+        stored = [(first_call_id(call.event_id), call.name, call.arguments) for call in past.calls]
+        if run is None or stored != [(first_call_id(state), wanted.name, wanted.prepare().arguments)]:
             message = "requestState is not that of this call: it was changed, or the call has been forgotten"
             raise MCPError(types.INVALID_PARAMS, message)
-        for call in filter(needs_person, past.calls):
-            if (answer := (answers or {}).get(call.event_id)) is not None:
-                await take_form(self._calls, call, parse_answer(answer))
-        return await self._wait_for(context, wanted, run)
+        return await self._wait_for(_Caller(context, wanted, {**(answers or {})}), run)
 
-    async def _wait_for(self, context: Context, wanted: RequestedCall, run: StoredRun) -> MadeCall:
+    async def _wait_for(self, caller: _Caller, run: StoredRun) -> MadeCall:
         ended = False
         try:
             with anyio.move_on_after(None) as limit:
-                made = await self._follow_call(context, wanted, run, limit)
+                made = await self._follow_call(caller, run, limit)
                 ended = True
                 return made
+        except MCPError:
+            ended = True  # the client may send a better answer
+            raise
         finally:
             if not ended:
                 with anyio.CancelScope(shield=True):
                     await self._calls.engine.cancel(run.id)
-        return deny_call(wanted, f"no decision of a person came in {_PERSON_SECONDS:g} seconds")
+        return deny_call(caller.wanted, f"no decision of a person came in {_PERSON_SECONDS:g} seconds")
 
-    async def _follow_call(
-        self, context: Context, wanted: RequestedCall, run: StoredRun, limit: anyio.CancelScope
-    ) -> MadeCall:
+    async def _follow_call(self, caller: _Caller, run: StoredRun, limit: anyio.CancelScope) -> MadeCall:
         """Return the end of a call or of an agent's run; send a form for each call that needs a person."""
         listener = current_listener()
         message = "the call was cancelled"
@@ -103,7 +116,7 @@ class AwaitedCalls:
                 match event:
                     case ApprovalRequested() | InputRequested():
                         limit.deadline = anyio.current_time() + _PERSON_SECONDS
-                        if requested := await self._put_form(context, wanted, run, event):
+                        if requested := await self._put_form(caller, event):
                             return requested
                     case CallStarted():  # from here on its tool's own time counts
                         limit.deadline = math.inf
@@ -115,7 +128,7 @@ class AwaitedCalls:
                         message = event.message
         ended = await self._calls.store.runs.get(run.id)
         finished = None if ended is None else await self._calls.read_end(ended)
-        return finished or refuse_call(wanted, failed_outcome(Reason.TOOL_FAILED, message))
+        return finished or refuse_call(caller.wanted, failed_outcome(Reason.TOOL_FAILED, message))
 
     async def take_answer(self, event_id: object, result: object) -> str | None:
         """Take the answer of the current principal's client to a form; return what is wrong with it.
@@ -135,39 +148,35 @@ class AwaitedCalls:
         return None
 
     async def _put_form(
-        self,
-        context: Context,
-        wanted: RequestedCall,
-        run: StoredRun,
-        event: ApprovalRequested | InputRequested,
+        self, caller: _Caller, event: ApprovalRequested | InputRequested
     ) -> dict[str, object] | None:
         """Put the form of a call to the person at the client; return it if it is a result."""
         if isinstance(event, InputRequested):
-            return await self._request_input(context, run, event)
-        await self._request_approval(wanted, event)
+            return await self._request_input(caller, event)
+        await self._request_approval(caller.wanted, event)
         return None
 
-    async def _request_input(
-        self, context: Context, run: StoredRun, event: InputRequested
-    ) -> dict[str, object] | None:
+    async def _request_input(self, caller: _Caller, event: InputRequested) -> dict[str, object] | None:
         """Send the form of a call to its client, or return it as a result; refuse the call without forms.
 
-        Nothing is sent for a form that has its answer already.
+        Nothing is sent for a form that has its answer already, here or in the store.
         """
         found = await self._calls.store.journal.find_call(event.event_id)
         if found is None or found[1].state != "input":
             return None
-        form = input_form(InputRequest(event.message, event.schema))
-        if not takes_forms(context):
-            refused = refuse_input(ToolCall(event.id, event.name, ""))
+        call, context = found[1], caller.context
+        if (answer := caller.answers.pop(form_key(call), None)) is not None:
+            await take_form(self._calls, call, parse_answer(answer))
+        elif not takes_forms(context):
+            refused = deny_call(caller.wanted, f"{event.name} needs input of a person, and {NO_FORMS}")
             await self._calls.store.journal.finish_call(
                 event.event_id, result=refused.result, failed=True, seconds=None
             )
         elif context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            requests = {event.event_id: form}
-            return {"resultType": "input_required", "inputRequests": requests, "requestState": run.id}
+            requests = {form_key(call): form_of(call)}
+            return {"resultType": "input_required", "inputRequests": requests, "requestState": call.event_id}
         elif (send := notifications.current.get().send_request) is not None:
-            await send({"jsonrpc": "2.0", "id": event.event_id, **form})
+            await send({"jsonrpc": "2.0", "id": event.event_id, **form_of(call)})
         return None
 
     async def _request_approval(self, wanted: RequestedCall, event: ApprovalRequested) -> None:

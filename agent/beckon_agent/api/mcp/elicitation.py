@@ -27,9 +27,10 @@ from beckon_agent.core.run_events import (
 from beckon_agent.tool_calls.outcome import failed_outcome
 from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
-from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput
+from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput, round_of
 
 METHOD = "elicitation/create"
+NO_FORMS = "the client cannot show a form to a person: it does not declare the capability 'elicitation'"
 _MOST_SHOWN = 10_000  # characters of arguments
 _MOST_REASON = 500  # characters
 _CLOSED = "the form was closed without a decision"
@@ -82,6 +83,13 @@ def input_form(request: InputRequest) -> dict[str, object]:
     return {"method": METHOD, "params": params}
 
 
+def form_key(call: StoredCall) -> str:
+    """Return the key of the form that the tool of a call requests: another one in each round."""
+    key = InputRequest.from_document(call.input_request).key
+    number = round_of(call.event_id)
+    return f"{key}-{number + 1}" if number else key
+
+
 async def take_form(calls: StoredCalls, call: StoredCall, answer: types.ElicitResult) -> None:
     """Take a person's answer to the form of a stored call; raise `MCPError` if it does not fit the form."""
     if call.state != "input":
@@ -123,8 +131,7 @@ def request_approval(
     if not isinstance(prepared.action, NeedsApproval):
         return wanted
     if not takes_forms(context):
-        cause = "the client cannot show a form to a person: it does not declare the capability 'elicitation'"
-        return deny_call(wanted, f"{wanted.name} needs a person's approval, and {cause}")
+        return deny_call(wanted, f"{wanted.name} needs a person's approval, and {NO_FORMS}")
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return wanted
     form = approval_form(wanted.name, prepared.arguments)

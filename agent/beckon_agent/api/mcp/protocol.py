@@ -37,7 +37,7 @@ from beckon_agent.api.mcp.call import (
     SendProgress,
     to_refusal,
 )
-from beckon_agent.api.mcp.elicitation import request_approval, takes_forms
+from beckon_agent.api.mcp.elicitation import NO_FORMS, deny_call, request_approval, takes_forms
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
@@ -187,10 +187,14 @@ class Protocol(Server[Any]):
         try:
             return await self._calling.make_call(ready, key, self._maker_of(context, ready))
         except InputNeeded:
-            if self._awaited is None or not takes_forms(context):
+            if not takes_forms(context):
+                return deny_call(wanted, f"{wanted.name} needs input of a person, and {NO_FORMS}")
+            if self._awaited is None:
                 return refuse_input(ToolCall("requested", wanted.name, wanted.arguments))
             # It has no effect before its first form: so it can be called once more, as a stored run.
-            return await self._calling.make_call(ready, key, partial(self._awaited.make_call, context))
+            return await self._calling.make_call(
+                ready, key, partial(self._awaited.make_call, context, answers)
+            )
 
     async def _create_task(
         self, context: Context, wanted: RequestedCall
@@ -211,7 +215,7 @@ class Protocol(Server[Any]):
         refused = isinstance(action, CallOutcome) and agent is None
         undecided = isinstance(action, NeedsApproval) and not wanted.approved
         waits = undecided or (is_slow(wanted.name, wanted.hosted) and not refused)
-        return partial(self._awaited.make_call, context) if waits else None
+        return partial(self._awaited.make_call, context, None) if waits else None
 
     async def take_answer(self, message: Mapping[str, object]) -> str | None:
         """Take a client's answer to a request of ours; return what is wrong with it."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from beckon_agent.api.responses.documents import approval_id, response_id
+from beckon_agent.api.runs.input_documents import InputState, input_state
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Usage, opening_text, sum_usages
 from beckon_agent.core.records import (
@@ -94,15 +95,6 @@ class ApprovalState(TypedDict):
 _RequestedAt = TypedDict("_RequestedAt", {"asked_at": float | None})  # noqa: UP013  # no name of the code
 
 
-class InputState(TypedDict):
-    """The input that a tool has requested last; `id` is `None` once it has its answer, the `action`."""
-
-    id: str | None
-    message: str
-    schema: dict[str, Any]
-    action: str | None
-
-
 class RunCall(_RequestedAt):
     """A call with its state, times and outcome."""
 
@@ -177,28 +169,6 @@ class WaitingApproval(_RequestedAt):
     origin: CallOrigin
     arguments: Any
     cut: bool
-
-
-class WaitingInput(TypedDict):
-    """A call whose tool waits for input of a person. `schema` is a JSON Schema of one flat object."""
-
-    id: str
-    object: Literal["input_request"]
-    run: str
-    agent: str
-    question: str
-    name: str
-    message: str
-    schema: dict[str, Any]
-
-
-class AnsweredInput(TypedDict):
-    """An answer to an input request."""
-
-    id: str
-    object: Literal["input_request"]
-    run: str
-    action: str
 
 
 class DecidedApproval(TypedDict):
@@ -296,7 +266,7 @@ def call_document(call: StoredCall, requested_at: float | None) -> RunCall:
         "reason": _error_of(call).get("reason") if call.failed else None,
         "dead_letter": _dead_letter(call),
         "approval": _approval_state(call),
-        "input": _input_state(call),
+        "input": input_state(call),
     }
 
 
@@ -310,32 +280,6 @@ def _approval_state(call: StoredCall) -> ApprovalState | None:
         "reason": call.decision_reason or None,
         "decided_at": call.decided_at,
     }
-
-
-def _input_state(call: StoredCall) -> InputState | None:
-    if call.input_request is None:
-        return None
-    shown: dict[str, Any] = shown_document(call.input_request)
-    action = None if call.input_answer is None or call.state == "input" else call.input_answer["action"]
-    return {
-        "id": input_id(call.event_id) if call.state == "input" else None,
-        "message": shown["message"],
-        "schema": shown["schema"],
-        "action": action,
-    }
-
-
-_INPUT = "inreq_"
-
-
-def input_id(event_id: str) -> str:
-    """Return the id of an input request for its call's event id."""
-    return f"{_INPUT}{event_id}"
-
-
-def event_of_input(request: str) -> str | None:
-    """Return the call's event id for the id of an input request; `None` for any other id."""
-    return request.removeprefix(_INPUT) if request.startswith(_INPUT) else None
 
 
 def _error_of(call: StoredCall) -> Mapping[str, object]:
@@ -397,21 +341,6 @@ def waiting_document(waiting: Waiting) -> WaitingApproval:
         "arguments": arguments,
         "cut": cut,
         "asked_at": waiting.since,
-    }
-
-
-def waiting_input(waiting: Waiting) -> WaitingInput:
-    """Return a call whose tool waits for input."""
-    shown: dict[str, Any] = shown_document(waiting.call.input_request)
-    return {
-        "id": input_id(waiting.call.event_id),
-        "object": "input_request",
-        "run": waiting.run_id,
-        "agent": waiting.agent,
-        "question": waiting.question,
-        "name": waiting.call.name,
-        "message": shown["message"],
-        "schema": shown["schema"],
     }
 
 
