@@ -8,6 +8,7 @@ from beckon_agent.core.records import Decision, RunStatus, StoredRun
 from beckon_agent.core.run_events import RunEvent, RunSuspended
 from beckon_agent.durable.base import Ask
 from beckon_agent.store.base import StoreUnavailable
+from beckon_contract.inputs import InputAnswer
 
 RUN_ID = f"resp_{'a' * 32}"
 
@@ -65,4 +66,8 @@ class ScriptedEngine:
 
     async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         """Take no decision."""
+        return False
+
+    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
+        """Take no answer."""
         return False
