@@ -195,7 +195,7 @@ async def test_the_reply_to_a_call_counts_although_the_tool_is_gone_when_the_run
         rig.tool.gate.set()
 
         await _ends(other.store, run_id)
-        assert offered(other) == {"danger", "hurried", "ask"}
+        assert offered(other) == {"danger", "hurried", "ask", "order"}
         assert other.results_sent() == ["{}"]
         assert len(rig.tool.calls) == 1
 
@@ -207,7 +207,7 @@ async def test_a_call_without_a_reply_has_an_unknown_outcome_although_the_tool_i
         await _ends(other.store, run_id)
         rig.tool.gate.set()
 
-        assert offered(other) == {"report", "danger", "ask"}
+        assert offered(other) == {"report", "danger", "ask", "order"}
         (result,) = other.results_sent()
         assert json.loads(result)["error"]["reason"] == "outcome_unknown"
         assert "may have run" in result
