@@ -19,6 +19,7 @@ from beckon_contract.schema.parameters import SchemaError, normalise
 from beckon_tools.declaration import AnyTool, Tool
 from beckon_tools.errors import ToolError
 from beckon_tools.outbox import has_sink
+from beckon_tools.person import Person
 from beckon_tools.progress import Progress
 from beckon_tools.signature import InvalidArguments, Signature
 
@@ -30,13 +31,14 @@ Report = Callable[[float, float | None, str], Awaitable[None]]
 class Call:
     """One call; `repeatable` is declared by its EventType.
 
-    `report` is `None` if progress cannot be published.
+    `report` is `None` if progress cannot be published. `person` is the person behind the call.
     """
 
     source: str
     id: str
     repeatable: bool
     report: Report | None = None
+    person: Person = field(default_factory=Person)
 
     @property
     def key(self) -> str:
@@ -139,10 +141,11 @@ def _refusing_run(message: str) -> Run:
 
 def _make_tool(event_type: EventType, validator: Validator | None, run: Run) -> AnyTool:
     async def call_function(
-        arguments: Mapping[str, object], event: PublicEvent, progress: Progress
+        arguments: Mapping[str, object], event: PublicEvent, progress: Progress, person: Person
     ) -> object:
         report = progress.report if has_sink() else None
-        return await run(arguments, Call(event.get_source(), event.get_id(), repeatable=False, report=report))
+        call = Call(event.get_source(), event.get_id(), repeatable=False, report=report, person=person)
+        return await run(arguments, call)
 
     return Tool(
         function=call_function,
@@ -156,6 +159,7 @@ def _make_tool(event_type: EventType, validator: Validator | None, run: Run) -> 
             validator.schema if validator else {},
             event_parameter="event",
             progress_parameter="progress",
+            person_parameter="person",
             validator=validator,
         ),
     )

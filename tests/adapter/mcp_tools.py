@@ -4,10 +4,18 @@ import asyncio
 import base64
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Audio, Context, Image, MCPServer
-from mcp_types import TextContent, ToolAnnotations
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequiredResult,
+    TextContent,
+    ToolAnnotations,
+)
 from pydantic import BaseModel, Field
 
 server = MCPServer("tools of a test", log_level="ERROR")
@@ -128,6 +136,28 @@ def region(name: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region
     """Return the header of the argument."""
     request = ctx.request_context.request
     return f"{name} {getattr(request, 'headers', {}).get('mcp-param-region')}"
+
+
+COLOUR = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+
+
+@server.tool(structured_output=False)
+def wrap(item: str, ctx: Context) -> str | InputRequiredResult:
+    """Wrap an item in paper of a colour that a person chooses."""
+    answer = (ctx.input_responses or {}).get("paper")
+    if not isinstance(answer, ElicitResult):
+        form = ElicitRequestFormParams(message=f"Which paper for {item}?", requested_schema=COLOUR)
+        requests: dict[str, Any] = {"paper": ElicitRequest(params=form)}
+        return InputRequiredResult(input_requests=requests, request_state="wrapping")
+    return f"{answer.action} {(answer.content or {}).get('colour')}, {ctx.request_state}"
+
+
+@server.tool(structured_output=False)
+def sign(ctx: Context) -> str | InputRequiredResult:
+    """Require a person to open a page."""
+    page = ElicitRequestURLParams(message="Sign here.", url="https://example.com", elicitation_id="1")
+    requests: dict[str, Any] = {"page": ElicitRequest(params=page)}
+    return InputRequiredResult(input_requests=requests, request_state="signing")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,26 @@
 import json
 import sys
 
-TOOLS = [{"name": "greet", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}]
+TOOLS = [
+    {"name": name, "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    for name in ("greet", "choose")
+]
+FORM = {
+    "message": "Which size?",
+    "requestedSchema": {"type": "object", "properties": {"size": {"type": "integer"}}},
+}
+
+
+def request_form() -> str:
+    """Request input of the client, in the middle of a call; return its answer."""
+    request = {"jsonrpc": "2.0", "id": "form", "method": "elicitation/create", "params": FORM}
+    sys.stdout.write(json.dumps(request) + "\n")
+    sys.stdout.flush()
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("id") == "form":
+            return json.dumps(message.get("result") or "an error")
+    return "no answer"
 
 
 def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
@@ -19,6 +38,8 @@ def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
         case "tools/call":
             arguments = params.get("arguments")
             assert isinstance(arguments, dict)
+            if params["name"] == "choose":
+                return {"content": [{"type": "text", "text": request_form()}]}
             return {"content": [{"type": "text", "text": f"hello {arguments.get('name')}"}]}
     return None
 

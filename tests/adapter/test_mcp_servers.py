@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +14,8 @@ import pytest
 
 from beckon_adapter.egress.hosts import AllowedHost, Credential
 from beckon_adapter.rule import InvalidRule, NamedServer, parse_mcp_rule
+from beckon_contract.cloudevents.events import CloudEvent
+from beckon_contract.inputs import InputAnswer, InputRequest
 from beckon_contract.kubernetes_objects import Resource
 from tests.adapter.plain_api import PlainApi, adapting, api_answer, egress_to, event_type, local, serving
 from tests.tools.serving import Caller, call
@@ -303,3 +306,48 @@ async def test_a_server_of_the_older_revision_is_called_as_well() -> None:
     async with adapting(egress_to(), tool_of("tools", "greet"), servers=[old]) as adapter:
         assert await adapter.result(call_event({"name": "Ann"})) == "hello Ann"
         assert await adapter.result(call_event({"name": "Bob"}, "call-2")) == "hello Bob"
+
+
+def answered(reply: CloudEvent, id: str = "call-1~1", **answer: object) -> dict[str, str]:  # noqa: A002
+    """Return the attributes of a call with the answer to the form in a reply."""
+    assert reply.extensions["beckonstate"] == "input_required", reply
+    form = InputRequest.from_document(reply.json())
+    return {"id": id, "beckoninput": InputAnswer.from_document(answer, form).to_attribute()}
+
+
+def question_of(reply: CloudEvent) -> str:
+    return InputRequest.from_document(reply.json()).message
+
+
+@pytest.mark.parametrize("kind", ["http", "stdio"])
+async def test_a_form_of_the_server_is_put_to_the_person_and_the_answer_passed_on(kind: str) -> None:
+    async with bridging(kind, "wrap") as adapter:
+        first = await adapter.reply(call_event({"item": "a hat"}))
+        accepted = answered(first, action="accept", content={"colour": "red"})
+        done = await adapter.result(call("api.asked", {"item": "a hat"}, **accepted))
+        declined = answered(first, "call-1~2", action="decline")
+        refused = await adapter.result(call("api.asked", {"item": "a hat"}, **declined))
+        other = await adapter.reply(call("api.asked", {"item": "a coat"}, **{**accepted, "id": "call-3~1"}))
+
+    assert question_of(first) == "Which paper for a hat?"
+    assert done == "accept red, wrapping"
+    assert refused == "decline None, wrapping"
+    assert question_of(other) == "Which paper for a coat?"
+
+
+async def test_a_server_of_the_older_revision_may_request_input_too() -> None:
+    old = NamedServer(name="tools", command=(sys.executable, str(SERVER.with_name("old_mcp_tools.py"))))
+    async with adapting(egress_to(), tool_of("tools", "choose"), servers=[old]) as adapter:
+        first = await adapter.reply(call_event({}))
+        accepted = answered(first, action="accept", content={"size": 7})
+        done = await adapter.result(call("api.asked", {}, **accepted))
+
+    assert question_of(first) == "Which size?"
+    assert json.loads(str(done)) == {"action": "accept", "content": {"size": 7}}
+
+
+async def test_a_page_that_a_person_must_open_is_an_error_with_the_reason() -> None:
+    async with bridging("stdio", "sign") as adapter:
+        error = message(await adapter.result(call_event({})))
+
+    assert error == "the MCP server requires a person to open a page, which is not supported"

@@ -58,20 +58,30 @@ class Person:
         `key` is the form's name for clients that fill it in by a program.
         Raises `Declined`, and `DeclarationError` for a form that MCP's elicitation cannot show.
         """
-        schema = _form_schema(form)
-        digest = hashlib.sha256(orjson.dumps([message, schema])).hexdigest()[:16]
+        try:
+            answer = self.request_input(message, _form_schema(form), key=key)
+        except InvalidInput as error:
+            raise DeclarationError(f"the form {form.__name__} cannot be shown to a person: {error}") from None
+        if answer.action != "accept":
+            raise Declined(f"a person was shown this form and did not fill it in: {message}")
+        try:
+            return form.model_validate_json(orjson.dumps(answer.content or {}))
+        except ValidationError as error:
+            raise ToolError(f"the form is not filled in as it must be: {error.errors()[0]['msg']}") from None
+
+    def request_input(self, message: str, schema: Mapping[str, Any], *, key: str = "input") -> InputAnswer:
+        """Return the person's answer to a form with this JSON Schema.
+
+        Raises `InputRequired` if there is none yet, and `InvalidInput` for a form that cannot be shown.
+        """
+        digest = hashlib.sha256(orjson.dumps([message, schema], option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
         known = self._answers[self._next] if self._next < len(self._answers) else {}
         if known.get("form") != digest:  # none yet, or the answer to another form
             state = orjson.dumps([*self._answers[: self._next], {"form": digest}]).decode()
             document = {"message": message, "schema": schema, "state": state, "key": key}
-            raise InputRequired(_to_request(document, form))
+            raise InputRequired(InputRequest.from_document(document))
         self._next += 1
-        if known.get("action") != "accept":
-            raise Declined(f"a person was shown this form and did not fill it in: {message}")
-        try:
-            return form.model_validate_json(orjson.dumps(known.get("content") or {}))
-        except ValidationError as error:
-            raise ToolError(f"the form is not filled in as it must be: {error.errors()[0]['msg']}") from None
+        return InputAnswer.from_stored(known)
 
 
 def _read_state(answer: InputAnswer) -> list[Mapping[str, Any]]:
@@ -83,13 +93,6 @@ def _read_state(answer: InputAnswer) -> list[Mapping[str, Any]]:
     if not isinstance(state, list) or not state or not all(isinstance(one, dict) for one in state):
         raise InvalidInput("the state of the answer is not that of a form of this tool")
     return [*state[:-1], {**state[-1], "action": answer.action, "content": answer.content}]
-
-
-def _to_request(document: Mapping[str, object], form: type[BaseModel]) -> InputRequest:
-    try:
-        return InputRequest.from_document(document)
-    except InvalidInput as error:
-        raise DeclarationError(f"the form {form.__name__} cannot be shown to a person: {error}") from None
 
 
 def _form_schema(form: type[BaseModel]) -> dict[str, Any]:

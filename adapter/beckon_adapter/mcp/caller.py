@@ -252,13 +252,13 @@ class McpCaller:
         self, server: Server, rule: McpRule, arguments: Mapping[str, object], call: Call
     ) -> CallToolResult:
         if (send_report := call.report) is None:
-            return await server.call_tool(rule.tool, arguments, rule.timeout)
+            return await server.call_tool(rule.tool, arguments, rule.timeout, call.person)
 
         async def pass_report(done: float, total: float | None, message: str) -> None:
             await send_report(done, total, str(self._without_secrets(rule, message)))
 
         async with passed_on(pass_report) as on_progress:
-            return await server.call_tool(rule.tool, arguments, rule.timeout, on_progress)
+            return await server.call_tool(rule.tool, arguments, rule.timeout, call.person, on_progress)
 
     async def close(self) -> None:
         """Cancel the checks, and close every server."""

@@ -17,6 +17,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, Tool, ToolListChangedNotification
 
 from beckon_adapter.egress.client import Unreachable
+from beckon_adapter.mcp.forms import ServerForms
 from beckon_adapter.mcp.http_server import (
     LISTING_SECONDS,
     convert_errors,
@@ -25,6 +26,7 @@ from beckon_adapter.mcp.http_server import (
     read_tool_list,
 )
 from beckon_adapter.rule import NamedServer
+from beckon_tools.person import Person
 
 logger = logging.getLogger(__name__)
 
@@ -177,7 +179,12 @@ class CommandServer:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float, on_progress: ProgressFnT | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        seconds: float,
+        person: Person,
+        on_progress: ProgressFnT | None = None,
     ) -> CallToolResult:
         """Call the tool, starting the command if it is not running."""
         sent = False
@@ -186,9 +193,8 @@ class CommandServer:
             try:
                 async with asyncio.timeout(seconds):
                     sent = True
-                    return await run.client.result().call_tool(
-                        tool, dict(arguments), progress_callback=on_progress
-                    )
+                    call = run.client.result().call_tool(tool, dict(arguments), progress_callback=on_progress)
+                    return await run.forms.answer_during(person, call)
             except TimeoutError:
                 self._spawn_task(self._look_after(run))
                 raise
@@ -290,7 +296,7 @@ class CommandServer:
                 self._noticed()
 
         transport = watch_transport(stdio_client(self._parameters, errlog=errors), self._name, stop_run)
-        return Client(transport, cache=None, message_handler=take_message)
+        return Client(transport, cache=None, message_handler=take_message, elicitation_callback=run.forms)
 
     async def _look_after(self, run: "_Run") -> None:
         """End a process if it no longer answers. The next call then starts another one."""
@@ -309,8 +315,9 @@ class CommandServer:
 
 
 class _Run:
-    """One process: the future of its client, and its end event."""
+    """One process: the future of its client, the forms of its calls, and its end event."""
 
     def __init__(self) -> None:
         self.client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self.forms = ServerForms()
         self.over = asyncio.Event()

@@ -16,7 +16,9 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
 from beckon_adapter.egress.client import TooLarge, Unreachable
 from beckon_adapter.egress.hosts import NoCredential, NotAllowed
 from beckon_adapter.mcp.authentication import ServerAuth
+from beckon_adapter.mcp.forms import ServerForms
 from beckon_tools.errors import ToolError
+from beckon_tools.person import Person
 
 LOST = (OSError, httpx2.HTTPError, ClosedResourceError, BrokenResourceError)
 _OURS = (NotAllowed, NoCredential, TooLarge)
@@ -88,12 +90,17 @@ class Server(Protocol):
     """One MCP server."""
 
     async def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float, on_progress: ProgressFnT | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        seconds: float,
+        person: Person,
+        on_progress: ProgressFnT | None = None,
     ) -> CallToolResult:
         """Return the result of a tool; `on_progress` receives its progress.
 
-        Raises `Unreachable`, `ToolError` if the server refuses the call, and the errors of outgoing
-        requests.
+        Forms are put to the `person`. Raises `InputRequired`, `Unreachable`, `ToolError` if the server
+        refuses the call, and the errors of outgoing requests.
         """
         ...
 
@@ -115,16 +122,35 @@ class HttpServer:
     auth: ServerAuth | None = None
 
     async def call_tool(
-        self, tool: str, arguments: Mapping[str, Any], seconds: float, on_progress: ProgressFnT | None = None
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        seconds: float,
+        person: Person,
+        on_progress: ProgressFnT | None = None,
     ) -> CallToolResult:
         """Connect, list the tools, call the tool, and disconnect.
 
         By its list the client knows which arguments to repeat in headers (`x-mcp-header`), and the schema of
         the result. It would list the tools after the call otherwise, whose effect could then be lost.
         """
+        forms = ServerForms()
+        # Around the connection: at its end it makes a group of each error inside it.
+        return await forms.answer_during(
+            person, self._call_connected(forms, tool, arguments, seconds, on_progress)
+        )
+
+    async def _call_connected(
+        self,
+        forms: ServerForms,
+        tool: str,
+        arguments: Mapping[str, Any],
+        seconds: float,
+        on_progress: ProgressFnT | None,
+    ) -> CallToolResult:
         sent = False
         with convert_errors(lambda: sent):
-            async with asyncio.timeout(seconds), self._open_connection() as client:
+            async with asyncio.timeout(seconds), self._open_connection(forms) as client:
                 await read_tool_list(client)
                 sent = True
                 return await client.call_tool(tool, dict(arguments), progress_callback=on_progress)
@@ -138,8 +164,9 @@ class HttpServer:
     async def close(self) -> None:
         """Do nothing: there is no connection between calls."""
 
-    def _open_connection(self) -> Client:
-        return Client(streamable_http_client(self.url, http_client=self.client), cache=None)
+    def _open_connection(self, forms: ServerForms | None = None) -> Client:
+        transport = streamable_http_client(self.url, http_client=self.client)
+        return Client(transport, cache=None, elicitation_callback=forms)
 
 
 async def read_tool_list(client: Client) -> Sequence[Tool]:
