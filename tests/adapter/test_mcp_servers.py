@@ -308,7 +308,7 @@ async def test_a_server_of_the_older_revision_is_called_as_well() -> None:
         assert await adapter.result(call_event({"name": "Bob"}, "call-2")) == "hello Bob"
 
 
-def answered(reply: CloudEvent, id: str = "call-1~1", **answer: object) -> dict[str, str]:  # noqa: A002
+def answered(reply: CloudEvent, id: str = "call-1~1", **answer: object) -> dict[str, str]:  # noqa: A002 - the attribute's name
     """Return the attributes of a call with the answer to the form in a reply."""
     assert reply.extensions["beckonstate"] == "input_required", reply
     form = InputRequest.from_document(reply.json())
