@@ -20,6 +20,7 @@ _REQUESTS = {
     "get": (
         "/catalogue",
         "/catalogue/{namespace}/{event_type}",
+        "/inputs",
         "/runs",
         "/runs/{run_id}",
         "/runs/{run_id}/events",
@@ -33,6 +34,7 @@ _REQUESTS = {
     ),
     "post": (
         "/approvals/{approval_id}",
+        "/inputs/{input_id}",
         "/tools/{name}",
         "/v1/conversations",
         "/v1/conversations/{conversation_id}/items",

@@ -1,5 +1,13 @@
 // The answers of the API, as the page reads them. `make docs` makes this file from the OpenAPI description.
 
+/** An answer to an input request. */
+export type AnsweredInput = {
+    id: string;
+    object: "input_request";
+    run: string;
+    action: string;
+};
+
 /** The approval request for a call. */
 export type ApprovalRequestItem = {
     "beckon:origin"?: "api" | "dialect" | "recovered";
@@ -485,6 +493,7 @@ export type RunListItem = {
     tools: Array<ToolCount>;
     calls_failed: number;
     approvals_waiting: number;
+    inputs_waiting: number;
 };
 
 /** One page of a list, in OpenAI's shape. */
@@ -605,6 +614,27 @@ export type UrlCitation = {
     end_index: number;
 };
 
+/** A call whose tool waits for input of a person. `schema` is a JSON Schema of one flat object. */
+export type WaitingInput = {
+    id: string;
+    object: "input_request";
+    run: string;
+    agent: string;
+    question: string;
+    name: string;
+    message: string;
+    schema: { [name: string]: unknown };
+};
+
+/** One page of a list, in OpenAI's shape. */
+export type WaitingInputPage = {
+    object: "list";
+    first_id: string;
+    last_id: string;
+    has_more: boolean;
+    data: Array<WaitingInput>;
+};
+
 /** The content part of a message with which the model refuses. */
 export type beckon_agent__api__responses__text_parts__Refusal = {
     type: "refusal";
@@ -633,6 +663,7 @@ export type GetAnswer<Path extends string> =
     Path extends `v1/conversations` ? ListedConversationPage :
     Path extends `v1/models` ? ModelList :
     Path extends `catalogue` ? CataloguePage :
+    Path extends `inputs` ? WaitingInputPage :
     Path extends `runs` ? RunListItemPage :
     Path extends `tools` ? ToolList :
     never;
@@ -642,6 +673,7 @@ export type PostAnswer<Path extends string> =
     Path extends `v1/conversations/${string}/items` ? ItemPage :
     Path extends `v1/responses/${string}/cancel` ? ResponseDocument :
     Path extends `approvals/${string}` ? DecidedApproval :
+    Path extends `inputs/${string}` ? AnsweredInput :
     Path extends `tools/${string}` ? ToolResult :
     Path extends `v1/conversations` ? ConversationDocument :
     Path extends `v1/responses` ? ResponseDocument :

@@ -237,8 +237,8 @@ class RunSummary:
     """A run in a list, without its input and its request.
 
     `question` is the beginning of its input, `tools` the number of calls of each tool, `failed` that of
-    failed calls, and `approvals` that of calls waiting for an approval. `usage` is counted so far if the run
-    has not ended.
+    failed calls, and `approvals` and `inputs` those of calls waiting for an approval and for input. `usage`
+    is counted so far if the run has not ended.
     """
 
     run: StoredRun
@@ -246,6 +246,7 @@ class RunSummary:
     tools: Mapping[str, int]
     failed: int
     approvals: int
+    inputs: int
     usage: Usage | None
 
 

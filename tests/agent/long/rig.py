@@ -165,6 +165,17 @@ class LongAgent:
 
         await eventually(is_suspended)
 
+    async def waiting_forms(self, field: str) -> list[dict[str, Any]]:
+        """Return the forms that wait for a person once one of them has this field."""
+        found: list[dict[str, Any]] = []
+
+        async def has_come() -> bool:
+            found[:] = (await self.http.get("/inputs")).json()["data"]
+            return any(field in form["schema"]["properties"] for form in found)
+
+        await eventually(has_come)
+        return found
+
     def results_sent(self, turn: int = -1) -> list[str]:
         """Return the results of tools that the model was told in a turn."""
         messages = self.requests[turn].body["messages"]

@@ -53,6 +53,19 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_the_same_as_far_as_it
         assert await same(agent, run)
 
 
+async def test_a_run_in_which_a_person_filled_in_forms_is_the_same(rig: Rig) -> None:
+    answers = {"size": {"size": 7}, "really": {"really": True}}
+    async with rig.agent(asks_for(("order", {"name": "hat"})), says("Done.")) as agent:
+        run = (await agent.post(background=True))["id"]
+        for name, content in answers.items():
+            (form,) = await agent.waiting_forms(name)
+            body = {"action": "accept", "content": content}
+            await agent.http.post(f"/inputs/{form['id']}", json=body)
+        await agent.until(run, "completed")
+
+        assert await same(agent, run)
+
+
 async def test_a_run_that_went_on_in_another_process_is_the_same(rig: Rig) -> None:
     async with rig.agent(REPORT) as agent:
         run = (await agent.post())["id"]

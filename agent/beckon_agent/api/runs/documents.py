@@ -79,6 +79,7 @@ class RunListItem(RunFields):
     tools: list[ToolCount]
     calls_failed: int
     approvals_waiting: int
+    inputs_waiting: int
 
 
 class ApprovalState(TypedDict):
@@ -189,6 +190,7 @@ def summary_document(summary: RunSummary) -> RunListItem:
         "tools": [{"name": name, "calls": calls} for name, calls in summary.tools.items()],
         "calls_failed": summary.failed,
         "approvals_waiting": summary.approvals,
+        "inputs_waiting": summary.inputs,
     }
 
 

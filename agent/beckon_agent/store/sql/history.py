@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, or_, select
 
@@ -94,30 +95,45 @@ def _select_runs(
         question = members.pop("opening") or ""
         usage = usage_of(members["usage"])
         run = StoredRun(**members | {"usage": usage}, input=())
-        tools, failed, approvals = made.get(run.id, ({}, 0, 0))
+        made_calls = made.get(run.id, _CallCounts({}))
         usage = counted.get(run.id) if usage is None else usage
-        approvals = approvals if run.ended_at is None else 0  # no run waits for them any more
-        summaries.append(RunSummary(run, question, tools, failed, approvals, usage))
+        over = run.ended_at is not None  # no run waits for a person any more
+        approvals, inputs = (0, 0) if over else (made_calls.approvals, made_calls.inputs)
+        summaries.append(
+            RunSummary(run, question, made_calls.tools, made_calls.failed, approvals, inputs, usage)
+        )
     return summaries
 
 
-def _calls_of(connection: Connection, run_ids: list[str]) -> dict[str, tuple[dict[str, int], int, int]]:
-    """Return the counts of calls per run, for each run with calls.
+@dataclass(slots=True)
+class _CallCounts:
+    """Counts of a run's calls: by tool name, the failed ones, and those waiting for a person."""
 
-    They are the calls by tool name, the failed calls, and the calls waiting for an approval.
-    """
+    tools: dict[str, int]
+    failed: int = 0
+    approvals: int = 0
+    inputs: int = 0
+
+
+def _calls_of(connection: Connection, run_ids: list[str]) -> dict[str, _CallCounts]:
+    """Return the counts of calls per run, for each run with calls."""
     failed = func.sum(case((calls.c.failed, 1), else_=0))
-    approvals = func.sum(case((calls.c.state == "approval", 1), else_=0))
+    approvals, inputs = (
+        func.sum(case((calls.c.state == state, 1), else_=0)) for state in ("approval", "input")
+    )
     statement = (
-        select(calls.c.run_id, calls.c.name, func.count(), failed, approvals)
+        select(calls.c.run_id, calls.c.name, func.count(), failed, approvals, inputs)
         .where(calls.c.run_id.in_(run_ids))
         .group_by(calls.c.run_id, calls.c.name)
         .order_by(calls.c.name)
     )
-    found: dict[str, tuple[dict[str, int], int, int]] = {}
-    for run_id, name, made, broken, waiting in connection.execute(statement) if run_ids else ():
-        tools, before, waited = found.get(run_id, ({}, 0, 0))
-        found[run_id] = {**tools, name: made}, before + broken, waited + waiting
+    found: dict[str, _CallCounts] = {}
+    for run_id, name, made, *counts in connection.execute(statement) if run_ids else ():
+        counted = found.setdefault(run_id, _CallCounts({}))
+        counted.tools[name] = made
+        counted.failed += counts[0]
+        counted.approvals += counts[1]
+        counted.inputs += counts[2]
     return found
 
 

@@ -96,7 +96,9 @@ _REQUEST_INPUT = (
 _ANSWER_INPUT = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "input")
-    .values(state="open", deadline=None, event_id=bindparam("the_next"))
+    .values(
+        state="open", deadline=None, report=None, attempts=None, sent_at=None, event_id=bindparam("the_next")
+    )
 )
 _DECIDE = (
     update(calls)
@@ -247,7 +249,8 @@ class SqlJournal:
         def work(connection: Connection) -> bool:
             if _lock_run_of(connection, event_id) is None:
                 return False
-            members = {"the_call": event_id, "patience": seconds, "input_request": request}
+            report = {"progress": 0, "total": None, "message": f"needs input: {request['message']}"[:500]}
+            members = {"the_call": event_id, "patience": seconds, "input_request": request, "report": report}
             members |= {"reply_event": came} | ({} if sent is None else {"call_event": sent})
             return connection.execute(_REQUEST_INPUT, members).rowcount > 0
 

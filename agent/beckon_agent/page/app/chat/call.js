@@ -8,11 +8,16 @@ import { Progress } from "../parts/progress.js";
 import { isObject } from "../parts/rows.js";
 import { duration } from "../parts/times.js";
 import { href } from "../route.js";
+import { WaitingForms } from "../runs/input-form.js";
 
 /** @import { McpCallItem, RunCall } from "beckon-api" */
 /** @import { ShownItem } from "./answer.js" */
 
 const SHOWN = 90;
+const DENIED = { name: "Denied", tone: "warn" };
+const WAITING = { name: "Waiting for you", tone: "warn" };
+// The beginning of the agent's report on a call that waits for a person.
+const NEEDS_INPUT = "needs input: ";
 /** @type {Record<string, { name: string, tone: string }>} */
 const STATES = {
     in_progress: { name: "Running", tone: "busy" },
@@ -25,7 +30,8 @@ const STATES = {
 export function CallCard({ shown, run }) {
     const { item, seconds, report } = shown;
     const denied = detailsOf(item.error).reason === "denied";
-    const state = denied ? { name: "Denied", tone: "warn" } : (STATES[item.status] ?? STATES.in_progress);
+    const waits = item.status === "in_progress" && report?.message?.startsWith(NEEDS_INPUT);
+    const state = denied ? DENIED : waits ? WAITING : (STATES[item.status] ?? STATES.in_progress);
     const [chosen, choose] = useState(/** @type {boolean | null} */ (null));
     const open =
         chosen ??
@@ -43,6 +49,7 @@ export function CallCard({ shown, run }) {
             <span class=${`turning ${open ? "turned" : ""}`}><${Icon} name="down" size="16" /></span>
         </button>
         ${report && state.tone === "busy" && html`<${Progress} report=${report} label=${`Progress of ${item.name}`} />`}
+        ${waits && run && html`<${WaitingForms} run=${run} name=${item.name} stamp=${report} />`}
         ${
             open &&
             html`<div class="call-body">

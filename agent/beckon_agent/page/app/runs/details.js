@@ -13,6 +13,7 @@ import { Progress } from "../parts/progress.js";
 import { isObject } from "../parts/rows.js";
 import { duration } from "../parts/times.js";
 import { href } from "../route.js";
+import { InputForm } from "./input-form.js";
 import { CallEvents } from "./raw.js";
 import { isOver, stateOfCall } from "./states.js";
 
@@ -40,6 +41,9 @@ export function TurnDetails({ step, saying }) {
     </div>`;
 }
 
+/** @type {Record<string, string>} */
+const ANSWERS = { accept: "Answered.", decline: "Declined.", cancel: "Closed." };
+
 /** @param {number} number */
 const calls = (number) => (number === 1 ? "a call" : `${number} calls`);
 
@@ -58,6 +62,7 @@ export function CallDetails({ call, run, onDecided }) {
             <a href=${href("tools", call.name)}>The tool ${call.name}</a>
         </div>
         ${call.state === "approval" && !isOver(run) && call.approval && html`<${ApprovalQuestion} name=${call.name} id=${call.approval.id} onDecided=${onDecided} />`}
+        ${call.state === "input" && !isOver(run) && call.input?.id && html`<${InputForm} name=${call.name} id=${call.input.id} message=${call.input.message} schema=${call.input.schema} onAnswered=${onDecided} />`}
         ${
             view === "Call"
                 ? html`<${Call} call=${call} state=${state} />`
@@ -79,6 +84,7 @@ function Call({ call, state }) {
         <dl class="facts">
             <div><dt>State</dt><dd>${state.name}</dd></div>
             ${call.approval?.decision && html`<div><dt>Approval</dt><dd>${decided(call.approval)}</dd></div>`}
+            ${call.input?.action && html`<div><dt>Input</dt><dd>${call.input.message} ${ANSWERS[call.input.action]}</dd></div>`}
             ${originInWords(call.origin) && html`<div><dt>Origin</dt><dd>${originInWords(call.origin)}</dd></div>`}
             <div><dt>Sent</dt><dd>${sent(call)}</dd></div>
             ${call.deliveries !== null && call.deliveries > 1 && html`<div><dt>Delivered</dt><dd>${call.deliveries} times: the Broker tried again, or repeated it; the tool's reply says so</dd></div>`}

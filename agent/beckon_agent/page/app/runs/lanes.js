@@ -1,4 +1,5 @@
 // A run as rows of a picture: each answer of the model, and below it the calls that it requested.
+import { keyOf } from "./states.js";
 
 /** @import { RunCall, RunDocument, RunStep } from "beckon-api" */
 
@@ -86,14 +87,15 @@ function callRow(call, step, requestedAt, now, over) {
         bars.push(bar(call.approval?.decided_at ?? requestedAt, sent, "lost"));
     if (sent !== null) {
         const end = call.finished_at ?? now;
-        const kind = done ? (call.failed ? "bad" : "good") : "under-way";
-        bars.push(bar(sent, end, call.state === "accepted" ? "waiting" : kind, !done && !over));
+        const waits = call.state === "accepted" || call.state === "input";
+        const kind = done ? (call.failed ? "bad" : "good") : waits ? "waiting" : "under-way";
+        bars.push(bar(sent, end, kind, !done && !over));
     } else if (done && !call.approval) {
         bars.push(bar(requestedAt, requestedAt, call.failed ? "bad" : "good"));
     }
     return {
         kind: "call",
-        key: call.event_id,
+        key: keyOf(call),
         call,
         step,
         bars,

@@ -75,7 +75,7 @@ function Row({ run }) {
         <a href=${href("runs", run.id)}>${questionOf(run)}</a>
         <span class="run-badge"><span class=${`badge badge-${state.tone}`}>
             ${!isOver(run) && run.status !== "suspended" && html`<span class="dots" aria-hidden="true"><i /><i /><i /></span>`}
-            ${run.approvals_waiting > 0 ? "Waiting for you" : state.name}</span></span>
+            ${run.approvals_waiting + run.inputs_waiting > 0 ? "Waiting for you" : state.name}</span></span>
         <span class="run-tools">
             ${run.tools.slice(0, SHOWN_TOOLS).map((tool) => html`<span key=${tool.name} class="tool-chip">${tool.name}${tool.calls > 1 && html` <small>×${tool.calls}</small>`}</span>`)}
             ${run.tools.length > SHOWN_TOOLS && html`<span class="hint">and ${run.tools.length - SHOWN_TOOLS} more</span>`}

@@ -11,7 +11,7 @@ import { useRun } from "./live.js";
 import { Picture } from "./picture.js";
 import { RunEvents } from "./raw.js";
 import { Replay } from "./replay.js";
-import { endingOf, isOver, questionOf, stateOfRun } from "./states.js";
+import { endingOf, isOver, keyOf, questionOf, stateOfRun } from "./states.js";
 
 /** @import { RunDocument } from "beckon-api" */
 
@@ -82,12 +82,12 @@ function Stop({ run, onStopped }) {
 /** @param {{ run: RunDocument, now: number, saying: string, reload: () => void }} props */
 function Body({ run, now, saying, reload }) {
     const calls = isOver(run) ? [] : run.steps.flatMap((step) => step.calls);
-    const waiting = calls.find((call) => call.state === "approval");
+    const waiting = calls.find((call) => call.state === "approval" || call.state === "input");
     const [open, setOpen] = useState("");
     const [raw, setRaw] = useState(false);
-    // A call that waits for approval is open from the start.
+    // A call that waits for a person is open from the start.
     useEffect(() => {
-        if (waiting) setOpen(waiting.event_id);
+        if (waiting) setOpen(keyOf(waiting));
     }, [waiting?.event_id]);
     const stamp = run.steps.map((step) => step.calls.map((call) => call.state).join()).join();
     return html`
@@ -107,6 +107,8 @@ function Body({ run, now, saying, reload }) {
     `;
 }
 
+const WAITING = new Set(["accepted", "input"]);
+
 /** @param {{ run: RunDocument }} props */
 function Legend({ run }) {
     const calls = run.steps.flatMap((step) => step.calls);
@@ -114,7 +116,7 @@ function Legend({ run }) {
         ["model", "model", true],
         ["good", "call", calls.some((call) => !call.failed && call.sent_at !== null)],
         ["bad", "failed call", calls.some((call) => call.failed)],
-        ["waiting", "waiting", calls.some((call) => call.approval || call.state === "accepted")],
+        ["waiting", "waiting", calls.some((call) => call.approval || WAITING.has(call.state))],
         ["lost", "sent by an agent that stopped", calls.some((call) => call.attempts > 1)],
         ["delivered", "delivered more than once", calls.some((call) => (call.deliveries ?? 0) > 1)],
         ["taken", "taken over by another process", run.takeovers > 0],

@@ -19,6 +19,7 @@ const RUNS = {
 const CALLS = {
     open: { name: "About to be sent", tone: "busy" },
     approval: { name: "Waiting for you", tone: "warn" },
+    input: { name: "Waiting for you", tone: "warn" },
     sent: { name: "In progress", tone: "busy" },
     accepted: { name: "Answers later", tone: "busy" },
     client: { name: "For the client", tone: "plain" },
@@ -29,6 +30,7 @@ const CALLS = {
 const LEFT = {
     open: "Never sent",
     approval: "No decision",
+    input: "No answer came",
     sent: "No answer came",
     accepted: "No answer came",
 };
@@ -53,6 +55,14 @@ const ENDINGS = {
     incomplete: "the model's server ended its answer in the middle",
     client_call: "a call was handed to the client",
 };
+
+/**
+ * The key of a call's row. The event of a call that is sent again with a person's input has the same id with a
+ * number.
+ *
+ * @param {Pick<RunCall, "event_id">} call
+ */
+export const keyOf = (call) => call.event_id.replace(/~\d+$/, "");
 
 /** @param {Pick<RunDocument, "ended_at">} run */
 export const isOver = (run) => run.ended_at !== null;
