@@ -55,7 +55,7 @@ def browser() -> Iterator[Browser]:
 def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the tests' own tools."""
     folder = tmp_path_factory.mktemp("manifests")
-    for name in ("cities", "months", "beep", "refuse"):
+    for name in ("cities", "months", "beep", "refuse", "paint"):
         text = tool_manifests(f"test-{name}", f"Tell of {name}.", {}, command=SERVE + name)
         (folder / f"{name}.yaml").write_text(text)
     pages = tool_manifests("test-pages", "Write pages.", SEEN, command=SERVE + "pages")

@@ -67,7 +67,6 @@ def run_manifests(folder: Path) -> None:
         ("refuse", "Refuse.", {}, "refuse", {}),
         ("moody", "Answer at the third delivery.", {}, "moody", _READS),
         ("book", "Book a seat.", _SEAT, "book", {"beckon.dev/requires-approval": "true"}),
-        ("paint", "Paint a wall.", {}, "paint", {}),
     ):
         text = tool_manifests(
             f"test-{name}", description, parameters, command=f"{_SERVE}{attribute}", annotations=annotations

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from beckon_tools import Hints, Person, Retry, ToolError, tool
+from beckon_tools import Hints, Retry, ToolError, tool
 
 _turn = itertools.count(1)
 _moods = itertools.count(1)
@@ -34,20 +34,6 @@ async def order(
     """Order something."""
     where = None if place is None else place.model_dump()
     return {"item": item, "count": count, "size": size, "gift": gift, "place": where, "notes": notes}
-
-
-class Paint(BaseModel):
-    """A form for the person who wants a wall painted."""
-
-    colour: Literal["red", "green"]
-    coats: Annotated[int, Field(description="How often it is painted.", ge=1, le=3)] = 1
-
-
-@tool(type="test.paint")
-async def paint(person: Person) -> str:
-    """Paint a wall."""
-    paint = person.fill_form("Which colour shall it be?", Paint)
-    return f"painted {paint.colour}, {paint.coats} times"
 
 
 @tool(type="test.pause", hints=Hints(read_only=True))

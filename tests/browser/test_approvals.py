@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 from tests.agent.scripted_model import asks_for, says
 from tests.browser.chatting import announced, answered, ask, card, turns
 from tests.browser.conftest import Open
+from tests.browser.test_views import faults
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
 
@@ -133,3 +134,42 @@ def test_a_question_is_decided_about_elsewhere_while_another_conversation_is_sho
     page.go_back()
 
     answered(page, "All is settled.")
+
+
+def test_the_form_of_a_tool_is_filled_in_below_its_call(page: Page, model: ModelThread) -> None:
+    model.play(asks_for(("test_paint", {})), says("It is green."))
+    ask(page, "Paint it")
+    form = page.get_by_role("form", name="Input for test_paint")
+    expect(form).to_contain_text("Which colour shall it be?")
+    expect(card(page, "test_paint")).to_contain_text("Waiting for you")
+
+    form.get_by_label("colour").select_option("green")
+    form.get_by_role("button", name="Send").click()
+
+    answered(page, "It is green.")
+    expect(card(page, "test_paint")).to_contain_text("Done")
+    expect(form).to_have_count(0)
+
+
+def test_the_form_of_a_tool_is_filled_in_where_the_run_is_shown(
+    open_page: Open, platform: LocalPlatform, model: ModelThread
+) -> None:
+    model.play(asks_for(("test_paint", {})), says("It is red."))
+    request = {"input": "Paint it", "background": True}
+    run = httpx.post(f"{platform.url}/v1/responses", json=request, timeout=60).json()["id"]
+    page = open_page(f"{platform.url}/#/runs/{run}")
+    form = page.get_by_role("form", name="Input for test_paint")
+    expect(form).to_contain_text("Which colour shall it be?")
+    expect(page.get_by_role("main")).to_contain_text("Waiting for you")
+    assert faults(page) == []
+
+    form.get_by_label("coats").fill("7")
+    form.get_by_role("button", name="Send").click()
+    expect(form).to_contain_text("colour is required")
+    form.get_by_label("colour").select_option("red")
+    form.get_by_label("coats").fill("2")
+    form.get_by_role("button", name="Send").click()
+
+    announced(page, "test_paint has your answer.")
+    expect(page.get_by_role("main")).to_contain_text("painted red, 2 times")
+    expect(page.get_by_role("main")).to_contain_text("Which colour shall it be? Answered.")

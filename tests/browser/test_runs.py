@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.agent.scripted_model import asks_for, refuses, says
-from tests.browser.chatting import announced, answered, ask, card
+from tests.browser.chatting import announced
 from tests.browser.conftest import DESKTOP, Open
 from tests.browser.run_manifests import run_manifests
 from tests.browser.test_views import LOOKS, faults
@@ -200,41 +200,6 @@ def test_a_run_that_waits_goes_on_with_a_word_from_here(runs: Runs) -> None:
     expect(page.locator(".line-details")).to_contain_text("booked 12A")
     expect(page.locator(".line-details")).to_contain_text("approved")
     expect(page.locator(".bar-waiting:not(.swatch)")).to_have_count(1)
-
-
-def test_the_form_of_a_tool_is_filled_in_where_the_run_is_shown(runs: Runs) -> None:
-    run = runs.ask("Paint it", asks_for(("test_paint", {})), says("It is red."), background=True)
-    page = runs.open(run)
-    form = page.get_by_role("form", name="Input for test_paint")
-    expect(form).to_contain_text("Which colour shall it be?")
-    expect(page.get_by_role("main")).to_contain_text("Waiting for you")
-    assert faults(page) == []
-
-    form.get_by_label("coats").fill("7")
-    form.get_by_role("button", name="Send").click()
-    expect(form).to_contain_text("colour is required")
-    form.get_by_label("colour").select_option("red")
-    form.get_by_label("coats").fill("2")
-    form.get_by_role("button", name="Send").click()
-
-    announced(page, "test_paint has your answer.")
-    expect(page.get_by_role("main")).to_contain_text("painted red, 2 times")
-    expect(page.get_by_role("main")).to_contain_text("Which colour shall it be? Answered.")
-
-
-def test_the_form_of_a_tool_is_filled_in_in_the_chat(runs: Runs) -> None:
-    runs.model.play(asks_for(("test_paint", {})), says("It is green."))
-    page = runs.open_page(runs.url)
-    ask(page, "Paint it")
-    form = page.get_by_role("form", name="Input for test_paint")
-    expect(form).to_contain_text("Which colour shall it be?")
-
-    form.get_by_label("colour").select_option("green")
-    form.get_by_role("button", name="Send").click()
-
-    answered(page, "It is green.")
-    expect(card(page, "test_paint")).to_contain_text("Done")
-    expect(form).to_have_count(0)
 
 
 def test_a_call_can_be_denied_from_here(runs: Runs) -> None:

@@ -5,9 +5,11 @@ import base64
 import io
 import wave
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from beckon_tools import Progress, ToolError, tool
+from pydantic import BaseModel, Field
+
+from beckon_tools import Person, Progress, ToolError, tool
 
 CITIES = [
     {"city": "Oslo", "country": "Norway", "people": 709037, "founded": "1048"},
@@ -49,6 +51,20 @@ async def beep() -> dict[str, str]:
 async def book(seat: str) -> str:
     """Book a seat."""
     return f"booked {seat}"
+
+
+class Paint(BaseModel):
+    """A form for the person who wants a wall painted."""
+
+    colour: Literal["red", "green"]
+    coats: Annotated[int, Field(description="How often it is painted.", ge=1, le=3)] = 1
+
+
+@tool(type="test.paint")
+async def paint(person: Person) -> str:
+    """Paint a wall."""
+    paint = person.fill_form("Which colour shall it be?", Paint)
+    return f"painted {paint.colour}, {paint.coats} times"
 
 
 @tool(type="test.pages")
