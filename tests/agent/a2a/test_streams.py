@@ -94,7 +94,7 @@ async def test_decisions_are_data_with_a_reason(service: ClosedService, rpc: Sdk
     ]
 
     for incomplete in (decisions[:1], [*decisions, {"id": "mcpr_none", "approve": True}]):
-        with pytest.raises(A2AError, match=r"these are left|there is no pending approval"):
+        with pytest.raises(A2AError, match=r"these are left|there is no request"):
             await rpc.send_message(data_message({"approvals": incomplete}, task_id=waiting.id))
     ended = await rpc.send_message(data_message({"approvals": decisions}, task_id=waiting.id))
 

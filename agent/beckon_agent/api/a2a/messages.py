@@ -9,23 +9,15 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from a2a.helpers.proto_helpers import get_data_parts, new_data_part, new_text_part, new_url_part
+from a2a.helpers.proto_helpers import get_data_parts, new_text_part, new_url_part
 from a2a.types.a2a_pb2 import Message, Part, Role
 from a2a.utils.errors import InvalidParamsError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from beckon_agent.api.responses.content import chat_content, unsupported_error
-from beckon_agent.api.responses.documents import approval_id
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message as ChatMessage
-from beckon_agent.core.records import StoredCall
-from beckon_agent.tool_calls.recorded_events import shown_document
-
-APPROVALS = "approvals"
-"""The member of a data part with the approval requests, and with their decisions."""
 
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-_WORDS = {"approve": True, "deny": False}
 
 
 def to_chat_message(message: Message) -> ChatMessage:
@@ -128,71 +120,3 @@ def to_agent_message(task: str, context: str, parts: Sequence[Part]) -> Message:
         role=Role.ROLE_AGENT,
         parts=parts,
     )
-
-
-def write_approval_requests(calls: Sequence[StoredCall]) -> list[Part]:
-    """Return the parts of a message that requests a decision about each call."""
-    named = [
-        f"The call {call.name}({json_values.to_json(shown_document(call.arguments))}) needs an approval."
-        for call in calls
-    ]
-    cure = (
-        "Answer in this task with the text 'approve' or 'deny' for all of them, or with a data part "
-        f'{{"{APPROVALS}": [{{"id": …, "approve": true or false, "reason": …}}]}}.'
-    )
-    requests = [
-        {"id": approval_id(call.event_id), "name": call.name, "arguments": shown_document(call.arguments)}
-        for call in calls
-    ]
-    return [new_text_part("\n".join([*named, cure])), new_data_part({APPROVALS: requests})]
-
-
-class ApprovalDecision(BaseModel):
-    """A decision on one approval request."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    id: str = Field(max_length=300)
-    approve: bool
-    reason: str = Field("", max_length=2000)
-
-
-class _Decisions(BaseModel):
-    """The data part with decisions."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    approvals: list[ApprovalDecision] = Field(min_length=1, max_length=1000)
-
-
-def read_decisions(message: Message, pending: Sequence[StoredCall]) -> list[ApprovalDecision]:
-    """Return a decision for each pending call; raise `InvalidParamsError` for a message with other content.
-
-    The forms are those of `write_approval_requests`.
-    """
-    data = get_data_parts(message.parts)
-    if data:
-        try:
-            found = [one for document in data for one in _Decisions.model_validate(document).approvals]
-        except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InvalidParamsError(f"message.parts: data.{where}: {first['msg']}") from None
-    else:
-        text = " ".join(part.text for part in message.parts).strip().rstrip(".!").lower()
-        if text not in _WORDS:
-            waiting = "the task waits for approvals: answer with the text 'approve' or 'deny', or with data"
-            raise InvalidParamsError(f"{waiting} of the form in the task's status.message")
-        found = [ApprovalDecision(id=approval_id(call.event_id), approve=_WORDS[text]) for call in pending]
-    _check_decisions(found, {approval_id(call.event_id) for call in pending})
-    return found
-
-
-def _check_decisions(found: Sequence[ApprovalDecision], pending: set[str]) -> None:
-    unknown = sorted({one.id for one in found} - pending)
-    if unknown:
-        raise InvalidParamsError(
-            f"there is no pending approval {unknown[0][:120]!r} in this task; its status.message lists them"
-        )
-    if missing := sorted(pending - {one.id for one in found}):
-        raise InvalidParamsError(f"decide all approvals of the task at once; these are left: {missing}")

@@ -14,11 +14,11 @@ from a2a.utils.errors import (
 )
 
 from beckon_agent.api.a2a.calls import A2aCall
-from beckon_agent.api.a2a.messages import message_digest, read_decisions, to_chat_message
+from beckon_agent.api.a2a.messages import message_digest, to_chat_message
+from beckon_agent.api.a2a.person import ApprovalDecision, FilledForm, read_answers
 from beckon_agent.api.a2a.tasks import FACE, context_of, pending_calls
-from beckon_agent.api.responses.documents import event_of_approval
 from beckon_agent.api.responses.items import says_something
-from beckon_agent.core.records import FINAL, Decision, NewRun, StoredConversation, StoredRun
+from beckon_agent.core.records import FINAL, NewRun, StoredConversation, StoredRun
 from beckon_agent.core.run_types import Options
 from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.store.base import RunExists, Store
@@ -108,11 +108,20 @@ class TaskCreator:
         pending = pending_calls((await self.store.runs.load_past(run.id)).calls)
         if not pending:
             raise UnsupportedOperationError("the task still works; wait for its end, or cancel it")
-        for decision in read_decisions(message, pending):
-            word: Decision = "approved" if decision.approve else "denied"
-            event = event_of_approval(decision.id) or ""
-            if not await self.engine.decide_call(event, word, by=call.owner, reason=decision.reason):
-                raise UnsupportedOperationError(f"{decision.id}: another decision was made at this moment")
+        calls = {one.event_id: one for one in pending}
+        answers = read_answers(message, pending)
+        # All forms are read before the first answer counts.
+        filled = {
+            one.id: one.to_answer(calls[one.event_id]) for one in answers if isinstance(one, FilledForm)
+        }
+        for one in answers:
+            counted = (
+                await self.engine.decide_call(one.event_id, one.decision, by=call.owner, reason=one.reason)
+                if isinstance(one, ApprovalDecision)
+                else await self.engine.answer_input(one.event_id, filled[one.id])
+            )
+            if not counted:
+                raise UnsupportedOperationError(f"{one.id}: another answer was given at this moment")
         return await self.engine.get(run.id) or _raise_deleted(run.id)
 
 

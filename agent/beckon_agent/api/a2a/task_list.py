@@ -65,7 +65,7 @@ async def _search_tasks(store: Store, params: ListTasksRequest, call: A2aCall) -
 
 def _matches(summary: RunSummary, params: ListTasksRequest) -> bool:
     run = summary.run
-    state = state_of(run.status, needs_approval=summary.approvals > 0)
+    state = state_of(run.status, needs_person=summary.approvals + summary.inputs > 0)
     if params.status not in (TaskState.TASK_STATE_UNSPECIFIED, state):
         return False
     since: float = params.status_timestamp_after.ToNanoseconds() / 1e9

@@ -19,7 +19,8 @@ from a2a.types.a2a_pb2 import (
     TaskStatusUpdateEvent,
 )
 
-from beckon_agent.api.a2a.messages import to_agent_message, to_history, write_approval_requests
+from beckon_agent.api.a2a.messages import to_agent_message, to_history
+from beckon_agent.api.a2a.person import write_requests
 from beckon_agent.api.responses.stream import events_of_turns
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, RunStatus, StoredCall, StoredRun
@@ -57,9 +58,9 @@ TaskUpdate = Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent
 """One event of a stream."""
 
 
-def state_of(status: RunStatus, *, needs_approval: bool) -> TaskState:
+def state_of(status: RunStatus, *, needs_person: bool) -> TaskState:
     """Return the state of a task. A run that waits for a tool alone is working."""
-    if needs_approval and status not in FINAL:
+    if needs_person and status not in FINAL:
         return TaskState.TASK_STATE_INPUT_REQUIRED
     return _STATES[status]
 
@@ -71,16 +72,20 @@ def context_of(run: StoredRun) -> str:
 
 
 def pending_calls(calls: Sequence[StoredCall]) -> list[StoredCall]:
-    """Return the calls that wait for a decision."""
-    return [call for call in calls if call.state == "approval" and call.decision is None]
+    """Return the calls that wait for a person: for a decision, or for input."""
+    return [
+        call
+        for call in calls
+        if (call.state == "approval" and call.decision is None) or call.state == "input"
+    ]
 
 
 def _write_status(run: StoredRun, pending: Sequence[StoredCall]) -> TaskStatus:
-    status = TaskStatus(state=state_of(run.status, needs_approval=bool(pending)))
+    status = TaskStatus(state=state_of(run.status, needs_person=bool(pending)))
     status.timestamp.FromNanoseconds(int((run.ended_at or run.since or run.created_at) * 1e9))
     parts: list[Part] = []
     if status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
-        parts = write_approval_requests(pending)
+        parts = write_requests(pending)
     elif run.status == "failed" and run.error:
         parts = [new_text_part(f"{run.error['code']}: {run.error['message']}")]
     elif run.status == "incomplete":
@@ -166,7 +171,7 @@ async def follow_task(
 ) -> AsyncGenerator[TaskUpdate]:
     """Yield a task without its answer, then all its updates from the start, as they occur.
 
-    The stream ends with the task, and without `hold` when the task waits for approvals.
+    The stream ends with the task, and without `hold` when the task waits for a person.
     """
     begun = await read_task(store, run)
     begun.ClearField("artifacts")
