@@ -94,7 +94,7 @@ class FilledForm(BaseModel):
             raise InvalidParamsError(f"message.parts: data.inputs: {self.id[:120]}: {error}") from None
 
 
-class _Answers(BaseModel):
+class _AnswerParts(BaseModel):
     """The data part with decisions and filled forms."""
 
     model_config = ConfigDict(extra="forbid")
@@ -116,7 +116,7 @@ def read_answers(message: Message, pending: Sequence[StoredCall]) -> list[Approv
     if data:
         try:
             for document in data:
-                answers = _Answers.model_validate(document)
+                answers = _AnswerParts.model_validate(document)
                 found += [*answers.approvals, *answers.inputs]
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
