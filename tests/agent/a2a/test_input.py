@@ -66,7 +66,7 @@ async def test_each_form_is_required_input_answered_with_data(shop: ClosedServic
 
     assert "The tool order needs input: Which size of hat?" in first.status.message.parts[0].text
     assert form_of(first)["schema"]["properties"]["size"]["maximum"] == 99
-    assert [task.id for task in waiting.tasks] == [first.id]
+    assert first.id in [task.id for task in waiting.tasks]
     assert form_of(second)["message"] == "Order hat in size 7?"
     assert (answer_of(ended), ordered) == ("It is ordered.", ["hat 7"])
 
