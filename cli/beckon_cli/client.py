@@ -104,6 +104,10 @@ class AgentClient:
         """Decide about one waiting call; return its run and decision."""
         return await self._request_json("POST", f"/approvals/{quote(approval, safe='')}", json=word)
 
+    async def answer_input(self, request: str, answer: Mapping[str, object]) -> dict[str, Any]:
+        """Answer the form of a tool; return its run and the action."""
+        return await self._request_json("POST", f"/inputs/{quote(request, safe='')}", json=answer)
+
     async def get_page(self, path: str, **query: object) -> list[dict[str, Any]]:
         """Return one page of a list."""
         params = {name: value for name, value in query.items() if value not in (None, "")}

@@ -71,6 +71,14 @@ _COMMANDS = {
         approval decides about its call alone, and does not wait for what follows.
         """,
     ),
+    "inputs": ("inputs:inputs", "List the forms that tools put to you: ids and fields for `beckon answer`."),
+    "answer": (
+        "inputs:answer",
+        """Fill in the form of a tool; its run goes on with the answer.
+
+        For instance: beckon answer inreq_0123… size=7
+        """,
+    ),
     "replay": (
         "runs:replay",
         """Play a stored run again, with the model's answers and the results of its calls as recorded.

@@ -8,10 +8,12 @@ import httpx
 import pytest
 
 from tests.agent.scripted_model import asks_for, calls, chunk, fragment, refuses, says, streamed
+from tests.cli.run_beckon import beckon
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread
+from tests.patience import wait_until
 
 SECONDS = {
     "type": "object",
@@ -39,6 +41,12 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         "fail": tool_manifests("test-fail", "Fail.", KIND, command=SERVE + "fail", delivery=None),
         "dead": tool_manifests("test-dead", "Nobody is there.", {}, url="http://127.0.0.1:9"),
+        "paint": tool_manifests(
+            "test-paint",
+            "Paint a wall.",
+            {},
+            command="python -m beckon_tools serve tests.browser.tools:paint",
+        ),
         "approve": tool_manifests("test-approve", "Ask.", {}, url="http://127.0.0.1:9", annotations=approval),
     }
     broker = {
@@ -280,3 +288,29 @@ def test_a_request_may_do_without_tools(platform: LocalPlatform, model: ModelThr
     ask(platform, user("go"), tool_choice="none")
 
     assert not model.bodies[0].get("tools")
+
+
+def test_the_form_of_a_tool_is_filled_in_on_the_command_line(
+    platform: LocalPlatform, model: ModelThread
+) -> None:
+    model.play(asks_for(("test_paint", {})), says("It is red."))
+    settings = {"BECKON_PORT": str(platform.port)}
+    request = {"input": "Paint it", "background": True}
+    run = httpx.post(f"{platform.url}/v1/responses", json=request, timeout=30).json()["id"]
+
+    def waits() -> bool:
+        return "test_paint: Which colour" in beckon("inputs", settings=settings).stdout
+
+    wait_until(waits)
+    (form,) = json.loads(beckon("inputs", "--json", settings=settings).stdout)
+    wrong = beckon("answer", form["id"], "colour=blue", settings=settings)
+    right = beckon("answer", form["id"], "colour=red", "coats=2", settings=settings)
+    again = beckon("answer", form["id"], "--decline", settings=settings)
+    wait_until(lambda: "completed" in beckon("runs", settings=settings).stdout)
+    shown = httpx.get(f"{platform.url}/runs/{run}").json()
+
+    assert (wrong.returncode, right.returncode, again.returncode) == (1, 0, 1)
+    assert "`colour` must be one of" in wrong.stderr
+    assert "the form waits no more" in again.stderr
+    assert shown["steps"][0]["calls"][0]["result"] == "painted red, 2 times"
+    assert beckon("inputs", settings=settings).stdout == "no tool waits for input\n"

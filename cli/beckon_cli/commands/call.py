@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -29,12 +29,7 @@ def call(tool: str, /, *arguments: str) -> None:
     """
     if not tool:
         raise CommandError("no tool; write for instance: beckon call calculator expression=2+2", status=2)
-    given: dict[str, object] = {}
-    for text in arguments:
-        key, value = _pair(text)
-        if key in given:
-            raise CommandError(f"{key} is given twice; a list is written as JSON: {key}='[1, 2]'", status=2)
-        given[key] = value
+    given = {key: _read_value(value) for key, value in split_pairs(arguments).items()}
     asyncio.run(_call(load_settings(), tool, given))
 
 
@@ -82,18 +77,28 @@ def _find_reason(tool: str, catalogue: Mapping[str, Any]) -> str:
     return f"there is no tool {tool}, and a manifest cannot be read: {found}"
 
 
-def _pair(text: str) -> tuple[str, object]:
-    """Parse `key=value`; the value is read as JSON, else as text.
+def split_pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of `key=value` arguments by their keys.
 
-    Raises `CommandError` for a text without key or `=`.
+    Raises `CommandError` for a text without key or `=`, and for a key that is given twice.
     """
-    key, found, value = text.partition("=")
-    if not found or not key:
-        raise CommandError(f"{text!r} is not key=value; write for instance: location=Paris", status=2)
+    given: dict[str, str] = {}
+    for text in texts:
+        key, found, value = text.partition("=")
+        if not found or not key:
+            raise CommandError(f"{text!r} is not key=value; write for instance: location=Paris", status=2)
+        if key in given:
+            raise CommandError(f"{key} is given twice; a list is written as JSON: {key}='[1, 2]'", status=2)
+        given[key] = value
+    return given
+
+
+def _read_value(text: str) -> object:
+    """Return a value that is JSON as JSON, else as text."""
     try:
-        return key, json.loads(value, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant)
     except ValueError:
-        return key, value
+        return text
 
 
 def _refuse_constant(name: str) -> None:

@@ -1,0 +1,95 @@
+"""Forms that tools put to a person: `beckon inputs` and `answer`."""
+
+import asyncio
+import json as json_module
+from collections.abc import Mapping
+from typing import Any
+
+from rich.text import Text
+
+from beckon_cli.client import AgentClient
+from beckon_cli.commands.call import split_pairs
+from beckon_cli.errors import CommandError
+from beckon_cli.output import err, out, print_json
+from beckon_cli.settings import Settings, load_settings
+
+_MOST = 100
+
+
+def inputs(*, json: bool = False) -> None:
+    """List the forms that tools put to you: ids and fields for `beckon answer`.
+
+    Parameters
+    ----------
+    json
+        Print one JSON document instead.
+    """
+    found = asyncio.run(_list_forms(load_settings()))
+    if json:
+        print_json(found)
+        return
+    for form in found:
+        out.print(Text(f"? {form['name']}: {form['message']}", style="yellow"))
+        out.print(Text(f"  {_next_command(form)}"))
+    if not found:
+        out.print("no tool waits for input")
+
+
+def answer(form: str, /, *fields: str, decline: bool = False, json: bool = False) -> None:
+    """Fill in the form of a tool; its run goes on with the answer.
+
+    For instance: beckon answer inreq_0123… size=7
+
+    Parameters
+    ----------
+    form
+        The id of the form, inreq_…, as `beckon inputs` prints it.
+    fields
+        name=value, by the form's schema; other values than texts are written as JSON.
+    decline
+        Refuse the form; the tool gets no values.
+    json
+        Print one JSON document instead.
+    """
+    if not form:
+        raise CommandError("no form; write for instance: beckon answer inreq_0123… size=7", status=2)
+    if decline and fields:
+        raise CommandError("--decline takes no values", status=2)
+    written = None if decline else split_pairs(fields)
+    answered = asyncio.run(_answer_form(load_settings(), form, written))
+    if json:
+        print_json(answered)
+    else:
+        out.print("declined" if decline else "answered")
+        err.print("what follows: beckon runs", style="dim")
+
+
+async def _list_forms(settings: Settings) -> list[dict[str, Any]]:
+    async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
+        return await client.get_page("/inputs", limit=_MOST)
+
+
+async def _answer_form(settings: Settings, form: str, written: Mapping[str, str] | None) -> dict[str, Any]:
+    async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
+        if written is None:
+            return await client.answer_input(form, {"action": "decline"})
+        known = await client.get_page("/inputs", limit=_MOST)
+        schemas: list[dict[str, Any]] = [one["schema"] for one in known if one["id"] == form]
+        fields = schemas[0].get("properties", {}) if schemas else {}
+        content = {name: _read_value(text, fields.get(name, {})) for name, text in written.items()}
+        return await client.answer_input(form, {"action": "accept", "content": content})
+
+
+def _read_value(text: str, schema: Mapping[str, Any]) -> object:
+    """Return the value of a field: a text as it is, anything else as JSON."""
+    if schema.get("type") == "string":
+        return text
+    try:
+        return json_module.loads(text)
+    except ValueError:
+        return text
+
+
+def _next_command(form: Mapping[str, Any]) -> str:
+    fields = " ".join(f"{name}=…" for name in form["schema"].get("properties", {}))
+    return f"beckon answer {form['id']} {fields}".rstrip()
