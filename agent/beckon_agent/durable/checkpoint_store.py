@@ -20,7 +20,7 @@ from beckon_agent.tool_calls.checkpoint import RunProgress, ToolCallState
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, is_repeatable, unknown_outcome
 from beckon_agent.tool_calls.validation import HandedBack, NeedsApproval, PreparedCall
 from beckon_contract.failures import Reason
-from beckon_contract.inputs import InputAnswer, InputRequest
+from beckon_contract.inputs import InputAnswer, InputRequest, next_call_id
 from beckon_contract.jsontext import dumps
 from beckon_contract.resources.tools import Tool
 
@@ -240,6 +240,9 @@ class StoredCheckpoints:
                 return None
             await asyncio.sleep(min(pause, left))
             pause = min(1.5 * pause, _LONGEST_LOOK)
+        answered = await self._journal.find_call(next_call_id(call.event_id))
+        if answered is not None:  # the form has come as an event, and a person was quicker than this loop
+            raise InputNeeded(InputRequest.from_document(answered[1].input_request))
         return None
 
     async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:

@@ -14,7 +14,9 @@ class Crashing:
         self._lands = lands
         self._dies = self.dead = False
         self.runs: Any = _Watched(store.runs, self, {"end_run", "suspend"})
-        self.journal: Any = _Watched(store.journal, self, {"add_turn", "mark_sent", "finish_call"})
+        self.journal: Any = _Watched(
+            store.journal, self, {"add_turn", "mark_sent", "store_input_request", "finish_call"}
+        )
         self.events: Any = _Watched(store.events, self, set())
         self.materials: Any = _Watched(store.materials, self, set())
         self.history = store.history

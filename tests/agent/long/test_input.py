@@ -8,12 +8,19 @@ from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 
+from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.core.records import NewRun
+from beckon_agent.core.run_types import Options
+from beckon_agent.durable.base import Ask
+from beckon_agent.store.sql.open import open_store
+from tests.agent.durable.crashing import Crashing
 from tests.agent.long import shop
 from tests.agent.long.rig import LongAgent, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import WITH_FORMS, WITH_TASKS, TaskClient
+from tests.agent.running_agent import user
 from tests.agent.scripted_model import asks_for, says
-from tests.patience import eventually
+from tests.patience import eventually, until
 
 HAT = {"name": "hat"}
 SIZE: dict[str, Any] = {"action": "accept", "content": {"size": 7}}
@@ -172,4 +179,34 @@ async def test_the_client_of_the_sdk_shows_both_forms(rig: Rig, mode: str) -> No
 
     assert seen == ["Which size of hat?", "Order hat in size 7?"]
     assert result.is_error is not True
+    assert shop.ordered == ["hat 7"]
+
+
+@pytest.mark.parametrize(
+    ("notes", "lands"), [(0, False), (0, True), (1, False), (2, False), (2, True), (3, False), (3, True)]
+)
+async def test_a_process_may_die_at_each_step_before_the_answer(rig: Rig, notes: int, *, lands: bool) -> None:
+    """All steps but one: after the mark that a call is sent, it is never known whether it was."""
+    hat = asks_for(("order", HAT))
+    store = await open_store(rig.url)
+    dying = Crashing(store, notes, lands=lands)
+    async with rig.worker(dying, hat) as (engine, service):
+        hosted = service.registry.find("beckon")
+        assert isinstance(hosted, AgentHandle)
+        new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
+        await engine.start(Ask(new, hosted, Options()))
+        await until(lambda: dying.dead)
+    turn_is_lost = notes == 0 and not lands
+    async with rig.agent(*([hat] if turn_is_lost else []), says("Done.")) as agent:
+        await answer(agent, await waiting_input(agent, "Which size of hat?"), SIZE)
+        await answer(agent, await waiting_input(agent, "Order hat in size 7?"), YES)
+
+        async def is_completed() -> bool:
+            return bool((await agent.http.get("/runs/run_1")).json()["status"] == "completed")
+
+        await eventually(is_completed)
+        results = agent.results_sent()
+    await store.aclose()
+
+    assert results == ["ordered hat in size 7"]
     assert shop.ordered == ["hat 7"]

@@ -119,7 +119,7 @@ def test_a_list_shows_what_a_model_will_call_each_tool_and_writes_nothing(tmp_pa
     first, *_, counts = listed.stdout.splitlines()
     assert listed.returncode == 0, listed.stderr
     assert first.startswith("numbers_add  add  Add two numbers")
-    assert counts == "numbers: 15 tools, 15 imported, 0 skipped"
+    assert counts == "numbers: 17 tools, 17 imported, 0 skipped"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -151,7 +151,7 @@ def test_what_is_printed_passes_the_check_and_is_routed() -> None:
     assert [finding for finding in report.findings if finding.severity == "error"] == []
     assert list(check_rules(resources)) == []
     assert set(report.catalogue.tools) >= {"numbers_add", "numbers_die_once"}
-    assert "15 tools, 15 imported, 0 skipped" in done.stderr
+    assert "17 tools, 17 imported, 0 skipped" in done.stderr
 
 
 def test_importing_again_replaces_what_it_wrote_and_nothing_else(tmp_path: Path) -> None:
