@@ -7,7 +7,7 @@ from beckon_agent.api.mcp.server import McpSettings
 from tests.agent.long.rig import Rig
 from tests.agent.long.test_approvals_by_form import ACCEPTED, Person, sdk_client
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
-from tests.agent.mcp.task_client import WITH_BOTH, TaskClient
+from tests.agent.mcp.task_client import WITH_BOTH, WITH_FORMS, TaskClient
 from tests.agent.scripted_model import asks_for, refuses, says
 
 WITH_AGENT = McpSettings(agent_tool=True)
@@ -108,3 +108,26 @@ async def test_a_failed_run_is_a_failed_task_and_a_failed_result(rig: Rig) -> No
     assert ended["error"]["code"] == -32603
     assert ended["error"]["message"] == ended["statusMessage"]
     assert direct["isError"] is True
+
+
+async def test_each_form_of_its_run_is_a_result_for_a_client_without_tasks(rig: Rig) -> None:
+    script = asks_for(("danger", {})), asks_for(("order", {"name": "hat"})), says("All is done.")
+    answers = [ACCEPTED, {"action": "accept", "content": {"size": 7}}, {"action": "decline"}]
+    seen: list[str] = []
+    async with rig.agent(*script, mcp=WITH_AGENT) as agent:
+        client = TaskClient(agent.http, WITH_FORMS)
+        result = await client.call("run_agent", MESSAGE)
+        for given in answers:
+            ((key, form),) = result["inputRequests"].items()
+            seen.append(form["params"]["message"].partition("\n")[0])
+            more = {"requestState": result["requestState"], "inputResponses": {key: given}}
+            other = await client.error("tools/call", name="run_agent", arguments={"message": "?"}, **more)
+            result = await client.call("run_agent", MESSAGE, **more)
+
+    assert seen == [
+        "Allow the call of danger with these arguments?",
+        "Which size of hat?",
+        "Order hat in size 7?",
+    ]
+    assert "requestState" in other["message"]
+    assert result["content"] == [{"type": "text", "text": "All is done."}]

@@ -16,11 +16,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from beckon_agent.api.mcp import notifications
+from beckon_agent.api.mcp.agent_tool import agent_behind
 from beckon_agent.api.mcp.call import MadeCall, RequestedCall, refuse_call
 from beckon_agent.api.mcp.elicitation import (
     NO_FORMS,
     Context,
-    approval_form,
     deny_call,
     form_key,
     form_of,
@@ -29,7 +29,7 @@ from beckon_agent.api.mcp.elicitation import (
     takes_forms,
 )
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call, needs_person
-from beckon_agent.core.records import StoredRun
+from beckon_agent.core.records import StoredCall, StoredRun
 from beckon_agent.core.run_events import (
     ApprovalRequested,
     CallFinished,
@@ -84,12 +84,23 @@ class AwaitedCalls:
         Raises `MCPError` for the state of another call, and for answers that do not fit.
         """
         run = await self._calls.find_run(state.partition(".")[0], wanted.hosted)
-        past = await self._calls.store.runs.load_past(state.partition(".")[0])
-        stored = [(first_call_id(call.event_id), call.name, call.arguments) for call in past.calls]
-        if run is None or stored != [(first_call_id(state), wanted.name, wanted.prepare().arguments)]:
+        if run is None or not await self._belongs_to(run, state, wanted):
             message = "requestState is not that of this call: it was changed, or the call has been forgotten"
             raise MCPError(types.INVALID_PARAMS, message)
         return await self._wait_for(_Caller(context, wanted, {**(answers or {})}), run)
+
+    async def _belongs_to(self, run: StoredRun, state: str, wanted: RequestedCall) -> bool:
+        """Return True if a run is that of a call, or of an agent as a tool, and has the call of a state."""
+        calls = (await self._calls.store.runs.load_past(run.id)).calls
+        if first_call_id(state) not in {first_call_id(call.event_id) for call in calls}:
+            return False
+        arguments = wanted.prepare().arguments
+        if is_call(run):
+            return (calls[0].name, calls[0].arguments) == (wanted.name, arguments)
+        agent = agent_behind(wanted.hosted, wanted.name)
+        return agent is not None and [{"role": "user", "content": arguments.get("message")}] == list(
+            run.input
+        )
 
     async def _wait_for(self, caller: _Caller, run: StoredRun) -> MadeCall:
         ended = False
@@ -150,42 +161,33 @@ class AwaitedCalls:
     async def _put_form(
         self, caller: _Caller, event: ApprovalRequested | InputRequested
     ) -> dict[str, object] | None:
-        """Put the form of a call to the person at the client; return it if it is a result."""
-        if isinstance(event, InputRequested):
-            return await self._request_input(caller, event)
-        await self._request_approval(caller.wanted, event)
-        return None
+        """Put the form of a call to the person at the client; return it if it is a result.
 
-    async def _request_input(self, caller: _Caller, event: InputRequested) -> dict[str, object] | None:
-        """Send the form of a call to its client, or return it as a result; refuse the call without forms.
-
-        Nothing is sent for a form that has its answer already, here or in the store.
+        Nothing is put if the form has its answer already: in the store, or from this client.
         """
         found = await self._calls.store.journal.find_call(event.event_id)
-        if found is None or found[1].state != "input":
+        if found is None or not needs_person(found[1]):
             return None
         call, context = found[1], caller.context
-        if (answer := caller.answers.pop(form_key(call), None)) is not None:
+        if caller.wanted.approved and call.state == "approval":
+            await self._calls.decide_call(call.event_id, "approved")
+        elif (answer := caller.answers.pop(form_key(call), None)) is not None:
             await take_form(self._calls, call, parse_answer(answer))
         elif not takes_forms(context):
-            refused = deny_call(caller.wanted, f"{event.name} needs input of a person, and {NO_FORMS}")
-            await self._calls.store.journal.finish_call(
-                event.event_id, result=refused.result, failed=True, seconds=None
-            )
+            await self._go_on_without_form(caller, call)
         elif context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             requests = {form_key(call): form_of(call)}
             return {"resultType": "input_required", "inputRequests": requests, "requestState": call.event_id}
         elif (send := notifications.current.get().send_request) is not None:
-            await send({"jsonrpc": "2.0", "id": event.event_id, **form_of(call)})
+            await send({"jsonrpc": "2.0", "id": call.event_id, **form_of(call)})
         return None
 
-    async def _request_approval(self, wanted: RequestedCall, event: ApprovalRequested) -> None:
-        """Send the form of a call to its client, unless a person has allowed it already."""
-        send = notifications.current.get().send_request
-        if wanted.approved:
-            await self._calls.decide_call(event.event_id, "approved")
-        elif send is not None:
-            form = approval_form(event.name, event.arguments)
-            await send({"jsonrpc": "2.0", "id": event.event_id, **form})
+    async def _go_on_without_form(self, caller: _Caller, call: StoredCall) -> None:
+        """Refuse a call that needs input of a person; an approval can be decided elsewhere."""
+        if call.state == "input":
+            refused = deny_call(caller.wanted, f"{call.name} needs input of a person, and {NO_FORMS}")
+            await self._calls.store.journal.finish_call(
+                call.event_id, result=refused.result, failed=True, seconds=None
+            )
         elif (listener := current_listener()) is not None:
-            listener(ProgressReport(0, None, f"{event.name} waits for an approval; decide it at /approvals"))
+            listener(ProgressReport(0, None, f"{call.name} waits for an approval; decide it at /approvals"))

@@ -84,7 +84,9 @@ def input_form(request: InputRequest) -> dict[str, object]:
 
 
 def form_key(call: StoredCall) -> str:
-    """Return the key of the form that the tool of a call requests: another one in each round."""
+    """Return the key of the form of a stored call: another one in each round."""
+    if call.state != "input":
+        return f"approve-{call.event_id}"
     key = InputRequest.from_document(call.input_request).key
     number = round_of(call.event_id)
     return f"{key}-{number + 1}" if number else key
