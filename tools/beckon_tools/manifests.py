@@ -30,8 +30,8 @@ from beckon_tools.shipped import DEFAULT_IMAGE
 Manifest = dict[str, Any]
 
 _EVENTTYPE_NOTE = """\
-What the model sees: the name, the description and the parameters. These stand
-twice: in spec.schemaData, which Knative 1.15 and later erase, and in the
+What the model sees: the name, the description and the parameters. The schema is
+written twice: in spec.schemaData, which Knative 1.15 and later erase, and in the
 annotation, which lasts. A program sees the schema of the results, too.
 yamllint disable rule:line-length"""
 _TRIGGER_NOTE = """\
