@@ -8,7 +8,9 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from beckon_agent.core.records import Ended, NewRun, StoredCall, StoredTurn
 from beckon_contract.api_keys import new_entry, new_key
+from beckon_contract.inputs import InputRequest
 from tests.agent.auth.closed_service import ClosedService, bearing, checking, closed_service, terms
 from tests.agent.auth.issuer import Issuer, issuing
 from tests.agent.event_platform import EventPlatform
@@ -240,6 +242,40 @@ async def test_runs_approvals_and_conversations_are_there_for_their_owner_alone(
     await eventually(is_over)
 
 
+async def test_the_form_of_a_tool_is_there_for_the_owner_of_its_run_alone(house: House) -> None:
+    service, owner = house.service, bearing(house.credentials["alice"])
+    service.model.script[:] = [says("hello")]
+    first = await service.http.post("/v1/responses", json={"model": "open", "input": "hi"}, headers=owner)
+    known = await service.store.runs.get(first.json()["id"])
+    assert known is not None
+    new = NewRun(id="run_form", owner=known.owner, agent="open", face="responses", input=known.input)
+    await service.store.runs.create(new, holder="another", seconds=60)
+    call = StoredCall(
+        event_id="run_form.0.0",
+        step=0,
+        number=0,
+        id="c",
+        name="test_echo",
+        arguments={},
+        state="input",
+        input_request=InputRequest("A secret?").to_document(),
+    )
+    await service.store.journal.add_turn("run_form", "another", StoredTurn(step=0), [call])
+    answer = {"action": "decline"}
+
+    for caller in ("plain-key", "ops-key", "eve"):
+        other = bearing(house.credentials[caller])
+        assert (await service.http.get("/inputs", headers=other)).json()["data"] == []
+        refused = await service.http.post("/inputs/inreq_run_form.0.0", json=answer, headers=other)
+        assert refused.status_code == 404
+    (form,) = (await service.http.get("/inputs", headers=owner)).json()["data"]
+    taken = await service.http.post(f"/inputs/{form['id']}", json=answer, headers=owner)
+    again = await service.http.post(f"/inputs/{form['id']}", json=answer, headers=owner)
+
+    assert (form["message"], taken.status_code, again.status_code) == ("A secret?", 200, 409)
+    await service.store.runs.end_run("run_form", None, Ended("cancelled"))
+
+
 FACES = [
     ("GET", "/v1/models"),
     ("GET", "/v1/models/open"),
@@ -265,6 +301,8 @@ FACES = [
     ("POST", "/runs/r/replay"),
     ("GET", "/approvals"),
     ("POST", "/approvals/a"),
+    ("GET", "/inputs"),
+    ("POST", "/inputs/i"),
     ("GET", "/v1/conversations"),
     ("DELETE", "/v1/conversations/c/items/i"),
     ("GET", "/catalogue"),
