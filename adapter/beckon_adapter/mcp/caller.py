@@ -6,7 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -33,7 +33,7 @@ from beckon_adapter.egress.hosts import NotAllowed
 from beckon_adapter.egress.outcomes import convert_failures
 from beckon_adapter.mcp.authentication import make_auth
 from beckon_adapter.mcp.command_server import CommandServer
-from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server
+from beckon_adapter.mcp.http_server import HttpServer, LimitedTransport, Server, ServerCall
 from beckon_adapter.rule import SETTING, McpRule, NamedServer
 from beckon_contract.cloudevents.extensions import FIRST_REPORTS
 from beckon_contract.jsontext import dumps, loads
@@ -251,14 +251,15 @@ class McpCaller:
     async def _call_server(
         self, server: Server, rule: McpRule, arguments: Mapping[str, object], call: Call
     ) -> CallToolResult:
+        wanted = ServerCall(rule.tool, arguments, rule.timeout, call.person)
         if (send_report := call.report) is None:
-            return await server.call_tool(rule.tool, arguments, rule.timeout, call.person)
+            return await server.call_tool(wanted)
 
         async def pass_report(done: float, total: float | None, message: str) -> None:
             await send_report(done, total, str(self._without_secrets(rule, message)))
 
         async with passed_on(pass_report) as on_progress:
-            return await server.call_tool(rule.tool, arguments, rule.timeout, call.person, on_progress)
+            return await server.call_tool(replace(wanted, on_progress=on_progress))
 
     async def close(self) -> None:
         """Cancel the checks, and close every server."""

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Self, TextIO
 
@@ -13,20 +13,19 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client import Transport
 from mcp.client.stdio import stdio_client
-from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, Tool, ToolListChangedNotification
 
 from beckon_adapter.egress.client import Unreachable
 from beckon_adapter.mcp.forms import ServerForms
 from beckon_adapter.mcp.http_server import (
     LISTING_SECONDS,
+    ServerCall,
     convert_errors,
     first_error_text,
     is_lost,
     read_tool_list,
 )
 from beckon_adapter.rule import NamedServer
-from beckon_tools.person import Person
 
 logger = logging.getLogger(__name__)
 
@@ -178,23 +177,15 @@ class CommandServer:
         self._current: _Run | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def call_tool(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any],
-        seconds: float,
-        person: Person,
-        on_progress: ProgressFnT | None = None,
-    ) -> CallToolResult:
+    async def call_tool(self, call: ServerCall) -> CallToolResult:
         """Call the tool, starting the command if it is not running."""
         sent = False
         with convert_errors(lambda: sent):
             run = await self._ensure_started()
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(call.seconds):
                     sent = True
-                    call = run.client.result().call_tool(tool, dict(arguments), progress_callback=on_progress)
-                    return await run.forms.answer_during(person, call)
+                    return await run.forms.answer_during(call.person, call.send_by(run.client.result()))
             except TimeoutError:
                 self._spawn_task(self._look_after(run))
                 raise

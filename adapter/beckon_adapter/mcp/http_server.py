@@ -86,20 +86,32 @@ LISTING_SECONDS = 30.0
 _MOST_TOOLS = 2000
 
 
+@dataclass(frozen=True, slots=True)
+class ServerCall:
+    """A call of a tool, within `seconds`.
+
+    `on_progress` receives the server's progress; its forms are put to the `person`.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    seconds: float
+    person: Person
+    on_progress: ProgressFnT | None = None
+
+    async def send_by(self, client: Client) -> CallToolResult:
+        """Make the call by a connected client."""
+        arguments = dict(self.arguments)
+        return await client.call_tool(self.tool, arguments, progress_callback=self.on_progress)
+
+
 class Server(Protocol):
     """One MCP server."""
 
-    async def call_tool(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any],
-        seconds: float,
-        person: Person,
-        on_progress: ProgressFnT | None = None,
-    ) -> CallToolResult:
-        """Return the result of a tool; `on_progress` receives its progress.
+    async def call_tool(self, call: ServerCall) -> CallToolResult:
+        """Return the result of a tool.
 
-        Forms are put to the `person`. Raises `InputRequired`, `Unreachable`, `ToolError` if the server
+        Raises `InputRequired`, `Unreachable`, `ToolError` if the server
         refuses the call, and the errors of outgoing requests.
         """
         ...
@@ -121,14 +133,7 @@ class HttpServer:
     client: httpx2.AsyncClient
     auth: ServerAuth | None = None
 
-    async def call_tool(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any],
-        seconds: float,
-        person: Person,
-        on_progress: ProgressFnT | None = None,
-    ) -> CallToolResult:
+    async def call_tool(self, call: ServerCall) -> CallToolResult:
         """Connect, list the tools, call the tool, and disconnect.
 
         By its list the client knows which arguments to repeat in headers (`x-mcp-header`), and the schema of
@@ -136,24 +141,15 @@ class HttpServer:
         """
         forms = ServerForms()
         # Around the connection: at its end it makes a group of each error inside it.
-        return await forms.answer_during(
-            person, self._call_connected(forms, tool, arguments, seconds, on_progress)
-        )
+        return await forms.answer_during(call.person, self._call_connected(call, forms))
 
-    async def _call_connected(
-        self,
-        forms: ServerForms,
-        tool: str,
-        arguments: Mapping[str, Any],
-        seconds: float,
-        on_progress: ProgressFnT | None,
-    ) -> CallToolResult:
+    async def _call_connected(self, call: ServerCall, forms: ServerForms) -> CallToolResult:
         sent = False
         with convert_errors(lambda: sent):
-            async with asyncio.timeout(seconds), self._open_connection(forms) as client:
+            async with asyncio.timeout(call.seconds), self._open_connection(forms) as client:
                 await read_tool_list(client)
                 sent = True
-                return await client.call_tool(tool, dict(arguments), progress_callback=on_progress)
+                return await call.send_by(client)
 
     async def list_tools(self) -> Sequence[Tool]:
         """Connect, list the tools, and disconnect."""
