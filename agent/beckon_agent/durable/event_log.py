@@ -153,6 +153,10 @@ class Broadcast:
             self.followers -= 1
 
 
+NEEDS_INPUT = "needs input: "
+"""The beginning of the report on a call that waits for a person's input; the page knows it."""
+
+
 class ReportsSeen:
     """The progress reports seen by one follower of a run."""
 
@@ -161,13 +165,17 @@ class ReportsSeen:
 
     def new_reports(self, calls: Sequence[StoredCall]) -> list[CallProgressed]:
         """Return the reports new to the follower."""
-        found = [_progress_event(call) for call in calls if call.report]
+        found = [_progress_event(call) for call in calls]
         new = [report for report in found if self._last.get(report.id) != report]
         self._last |= {report.id: report for report in new}
         return new
 
 
 def _progress_event(call: StoredCall) -> CallProgressed:
+    """Return the last report of a call; a form that waits is one, for a stream without a word for forms."""
+    if call.state == "input":
+        message = f"{NEEDS_INPUT}{(call.input_request or {})['message']}"
+        return CallProgressed(call.id, call.name, 0, None, message)
     report = call.report or {}
     return CallProgressed(
         call.id, call.name, report["progress"], report.get("total"), report.get("message") or ""

@@ -187,7 +187,7 @@ class Journal(Protocol):
         ...
 
     async def list_reports(self, run_id: str) -> list[StoredCall]:
-        """Return the unanswered calls of a run with a progress report."""
+        """Return the unanswered calls of a run with a progress report, or with a form that waits."""
         ...
 
     async def finish_call(

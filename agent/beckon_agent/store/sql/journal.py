@@ -192,9 +192,11 @@ class SqlJournal:
         )
 
     async def list_reports(self, run_id: str) -> list[StoredCall]:
-        """Return the unanswered calls with a progress report."""
+        """Return the unanswered calls with a progress report, or with a form that waits."""
         statement = _WITH_RUN.where(
-            calls.c.run_id == run_id, calls.c.report.is_not(None), calls.c.state != "done"
+            calls.c.run_id == run_id,
+            or_(calls.c.report.is_not(None), calls.c.state == "input"),
+            calls.c.state != "done",
         ).order_by(calls.c.step, calls.c.number)
         rows = await self._database.read(lambda connection: connection.execute(statement).all())
         return [_with_run(row)[1] for row in rows]
@@ -249,8 +251,7 @@ class SqlJournal:
         def work(connection: Connection) -> bool:
             if _lock_run_of(connection, event_id) is None:
                 return False
-            report = {"progress": 0, "total": None, "message": f"needs input: {request['message']}"[:500]}
-            members = {"the_call": event_id, "patience": seconds, "input_request": request, "report": report}
+            members = {"the_call": event_id, "patience": seconds, "input_request": request}
             members |= {"reply_event": came} | ({} if sent is None else {"call_event": sent})
             return connection.execute(_REQUEST_INPUT, members).rowcount > 0
 

@@ -195,6 +195,7 @@ calls = Table(
 )
 _partial_index("ix_calls_deadline", calls.c.state, calls.c.deadline, where=calls.c.deadline.is_not(None))
 _partial_index("ix_calls_approval", calls.c.run_id, where=calls.c.state == "approval")
+_partial_index("ix_calls_input", calls.c.run_id, where=calls.c.state == "input")
 
 events = Table(
     "events",

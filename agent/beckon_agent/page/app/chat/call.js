@@ -16,7 +16,7 @@ import { WaitingForms } from "../runs/input-form.js";
 const SHOWN = 90;
 const DENIED = { name: "Denied", tone: "warn" };
 const WAITING = { name: "Waiting for you", tone: "warn" };
-// The beginning of the agent's report on a call that waits for a person.
+// The beginning of the agent's report on a call that waits for a person's input, as in its event_log.py.
 const NEEDS_INPUT = "needs input: ";
 /** @type {Record<string, { name: string, tone: string }>} */
 const STATES = {

@@ -22,7 +22,7 @@ export function WaitingForms({ run, name, stamp }) {
     useEffect(() => {
         get("inputs", { params: { limit: 100 } }).then(
             (found) => setForms(found.data.filter((one) => one.run === run && one.name === name)),
-            () => setForms([]), // the call shows what it waits for, and links to its run
+            () => setForms([]), // the run has the form, too, and the call links to it
         );
     }, [run, name, stamp]);
     return forms.map(

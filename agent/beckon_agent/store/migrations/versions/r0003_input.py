@@ -8,6 +8,8 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add the columns; earlier calls have requested no input."""
+    """Add the columns and the index of waiting calls; earlier calls have requested no input."""
     op.add_column("calls", sa.Column("input_request", sa.Text))
     op.add_column("calls", sa.Column("input_answer", sa.Text))
+    waiting = sa.text("state = 'input'")
+    op.create_index("ix_calls_input", "calls", ["run_id"], sqlite_where=waiting, postgresql_where=waiting)
