@@ -1,4 +1,4 @@
-"""Questions of a tool to a person, in the middle of a call.
+"""Input requests of a tool: forms for a person, in the middle of a call.
 
     class Confirmation(BaseModel):
         really: bool

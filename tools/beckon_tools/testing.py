@@ -108,16 +108,16 @@ class Trial:
 
     async def fill_in(
         self,
-        form: Answer,
+        waiting: Answer,
         content: Mapping[str, object] | None = None,
         arguments: Mapping[str, object] | None = None,
         *,
         action: Literal["accept", "decline", "cancel"] = "accept",
     ) -> Answer:
         """Answer the form of a call made with the same arguments, as a person does."""
-        if form.form is None:
+        if waiting.form is None:
             raise ValueError("the call puts no form to a person")
-        answer = InputAnswer.from_document({"action": action, "content": content}, form.form)
+        answer = InputAnswer.from_document({"action": action, "content": content}, waiting.form)
         return await self.call(arguments, beckoninput=answer.to_attribute())
 
     async def deliver(self, event: CloudEvent) -> Answer:

@@ -29,7 +29,7 @@ def call(tool: str, /, *arguments: str) -> None:
     """
     if not tool:
         raise CommandError("no tool; write for instance: beckon call calculator expression=2+2", status=2)
-    given = {key: _read_value(value) for key, value in split_pairs(arguments).items()}
+    given = {key: read_value(value) for key, value in split_pairs(arguments).items()}
     asyncio.run(_call(load_settings(), tool, given))
 
 
@@ -93,7 +93,7 @@ def split_pairs(texts: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def _read_value(text: str) -> object:
+def read_value(text: str) -> object:
     """Return a value that is JSON as JSON, else as text."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)

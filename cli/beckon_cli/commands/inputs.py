@@ -1,14 +1,13 @@
 """Forms that tools put to a person: `beckon inputs` and `answer`."""
 
 import asyncio
-import json as json_module
 from collections.abc import Mapping
 from typing import Any
 
 from rich.text import Text
 
 from beckon_cli.client import AgentClient
-from beckon_cli.commands.call import split_pairs
+from beckon_cli.commands.call import read_value, split_pairs
 from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json
 from beckon_cli.settings import Settings, load_settings
@@ -76,18 +75,13 @@ async def _answer_form(settings: Settings, form: str, written: Mapping[str, str]
         known = await client.get_page("/inputs", limit=_MOST)
         schemas: list[dict[str, Any]] = [one["schema"] for one in known if one["id"] == form]
         fields = schemas[0].get("properties", {}) if schemas else {}
-        content = {name: _read_value(text, fields.get(name, {})) for name, text in written.items()}
+        content = {name: _read_field(text, fields.get(name, {})) for name, text in written.items()}
         return await client.answer_input(form, {"action": "accept", "content": content})
 
 
-def _read_value(text: str, schema: Mapping[str, Any]) -> object:
+def _read_field(text: str, schema: Mapping[str, Any]) -> object:
     """Return the value of a field: a text as it is, anything else as JSON."""
-    if schema.get("type") == "string":
-        return text
-    try:
-        return json_module.loads(text)
-    except ValueError:
-        return text
+    return text if schema.get("type") == "string" else read_value(text)
 
 
 def _next_command(form: Mapping[str, Any]) -> str:
