@@ -72,7 +72,8 @@ class LateReplies:
         self, found: tuple[str, StoredCall], request: InputRequest, exchanged: Exchanged
     ) -> LateReplyResult:
         run_id, call = found
-        seconds = await self._seconds_to_wait(run_id, call.name)
+        hosted = await self._find_agent(run_id)
+        seconds = (hosted.agent.limits if hosted else Limits()).late_seconds  # a person's, not the tool's
         first = await self._store.journal.store_input_request(
             call.event_id, request.to_document(), seconds=seconds, exchanged=exchanged
         )
@@ -101,15 +102,20 @@ class LateReplies:
 
     async def _seconds_to_wait(self, run_id: str, name: str) -> float:
         """Return the seconds a run waits for the answer of a tool."""
-        run = await self._store.runs.get(run_id)
-        if run is None:
-            return Limits().late_seconds
-        with acting_as(principal_of(run.request)):
-            hosted = self._registry.find(run.agent)
-        if not isinstance(hosted, AgentHandle):
+        hosted = await self._find_agent(run_id)
+        if hosted is None:
             return Limits().late_seconds
         tool = hosted.catalogue.current.tools.get(name)
         return (tool.timeout if tool is not None else None) or hosted.agent.limits.late_seconds
+
+    async def _find_agent(self, run_id: str) -> AgentHandle | None:
+        """Return the agent of a run, `None` if it is not there or not ready."""
+        run = await self._store.runs.get(run_id)
+        if run is None:
+            return None
+        with acting_as(principal_of(run.request)):
+            hosted = self._registry.find(run.agent)
+        return hosted if isinstance(hosted, AgentHandle) else None
 
 
 logger = logging.getLogger(__name__)

@@ -168,6 +168,11 @@ class StoredCall:
     report: Mapping[str, Any] | None = _store_field()
     due: float | None = _store_field()
 
+    @property
+    def needs_person(self) -> bool:
+        """True if the call waits for a person: for an approval, or for input."""
+        return self.state in ("approval", "input")
+
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:

@@ -10,14 +10,14 @@ from mcp_types import ElicitRequestParams, ElicitResult
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.records import NewRun
-from beckon_agent.core.run_types import Options
+from beckon_agent.core.run_types import Limits, Options
 from beckon_agent.durable.base import Ask
 from beckon_agent.store.sql.open import open_store
 from tests.agent.durable.crashing import Crashing
 from tests.agent.long import shop
 from tests.agent.long.rig import LongAgent, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
-from tests.agent.mcp.task_client import WITH_FORMS, WITH_TASKS, TaskClient
+from tests.agent.mcp.task_client import WITH_FORMS, WITH_TASKS, TaskClient, messages
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import eventually, until
@@ -88,6 +88,38 @@ async def test_a_form_outlives_its_agent_and_may_be_declined(rig: Rig) -> None:
     (result,) = agent.results_sent()
     assert "did not fill it in: Which size of hat?" in result
     assert shop.ordered == []
+
+
+async def test_a_form_that_is_never_filled_in_ends_with_a_timeout(rig: Rig) -> None:
+    script = asks_for(("order", HAT)), says("A pity.")
+    async with rig.agent(*script, limits=Limits(call_timeout=5, late_seconds=1)) as agent:
+        started = await agent.post(background=True)
+        await waiting_input(agent, "Which size of hat?")
+        await agent.until(started["id"], "completed")
+        left = (await agent.http.get("/inputs")).json()["data"]
+
+    (result,) = agent.results_sent()
+    assert '"timeout"' in result
+    assert "order requested input of a person, and no answer has come in time" in result
+    assert (left, shop.ordered) == ([], [])
+
+
+async def test_a_run_of_ag_ui_reports_the_form_and_stays_open_until_it_is_filled_in(rig: Rig) -> None:
+    message = {"id": "m1", "role": "user", "content": "a hat"}
+    body = {"threadId": "t1", "runId": "r1", "messages": [message], "tools": [], "context": [], "state": {}}
+    seen: list[dict[str, Any]] = []
+    async with rig.agent(asks_for(("order", HAT)), says("As you like.")) as agent:
+        headers = {"accept": "text/event-stream"}
+        request = {**body, "forwardedProps": {}}
+        async with agent.http.stream("POST", "/ag-ui", json=request, headers=headers) as stream:
+            async for event in messages(stream):
+                seen.append(event)
+                if event["type"] == "ACTIVITY_SNAPSHOT":
+                    await answer(agent, await waiting_input(agent, "Which size of hat?"), DECLINED)
+
+    reports = [event["content"]["message"] for event in seen if event["type"] == "ACTIVITY_SNAPSHOT"]
+    assert reports == ["needs input: Which size of hat?"]
+    assert (seen[-1]["type"], seen[-1]["outcome"]["type"]) == ("RUN_FINISHED", "success")
 
 
 async def test_a_form_of_others_or_of_no_one_is_unknown(rig: Rig) -> None:

@@ -1,7 +1,7 @@
 """What a task requests of the person at its client: decisions on calls, and input for tools."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from a2a.helpers.proto_helpers import get_data_parts, new_data_part, new_text_part
 from a2a.types.a2a_pb2 import Message, Part
@@ -9,11 +9,10 @@ from a2a.utils.errors import InvalidParamsError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from beckon_agent.api.responses.documents import approval_id, event_of_approval
-from beckon_agent.api.runs.input_documents import event_of_input, input_id
+from beckon_agent.api.runs.input_documents import FormAnswer, event_of_input, input_id
 from beckon_agent.core import json_values
 from beckon_agent.core.records import Decision, StoredCall
 from beckon_agent.tool_calls.recorded_events import shown_document
-from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput
 
 APPROVALS, INPUTS = "approvals", "inputs"
 """The members of a data part with the requests, and with their answers."""
@@ -71,27 +70,15 @@ class ApprovalDecision(BaseModel):
         return "approved" if self.approve else "denied"
 
 
-class FilledForm(BaseModel):
+class FilledForm(FormAnswer):
     """An answer to the form of one tool."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     id: str = Field(max_length=300)
-    action: Literal["accept", "decline", "cancel"]
-    content: dict[str, Any] | None = None
 
     @property
     def event_id(self) -> str:
         """The event of the call."""
         return event_of_input(self.id) or ""
-
-    def to_answer(self, call: StoredCall) -> InputAnswer:
-        """Return the answer for a call; raise `InvalidParamsError` if it does not fit the form."""
-        document = {"action": self.action, "content": self.content}
-        try:
-            return InputAnswer.from_document(document, InputRequest.from_document(call.input_request))
-        except InvalidInput as error:
-            raise InvalidParamsError(f"message.parts: data.inputs: {self.id[:120]}: {error}") from None
 
 
 class _AnswerParts(BaseModel):

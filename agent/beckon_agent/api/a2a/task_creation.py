@@ -18,10 +18,11 @@ from beckon_agent.api.a2a.messages import message_digest, to_chat_message
 from beckon_agent.api.a2a.person import ApprovalDecision, FilledForm, read_answers
 from beckon_agent.api.a2a.tasks import FACE, context_of, pending_calls
 from beckon_agent.api.responses.items import says_something
-from beckon_agent.core.records import FINAL, NewRun, StoredConversation, StoredRun
+from beckon_agent.core.records import FINAL, NewRun, StoredCall, StoredConversation, StoredRun
 from beckon_agent.core.run_types import Options
 from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.store.base import RunExists, Store
+from beckon_contract.inputs import InputAnswer, InvalidInput
 
 _MOST_ID = 300
 _SHOWN = 80
@@ -112,7 +113,7 @@ class TaskCreator:
         answers = read_answers(message, pending)
         # All forms are read before the first answer counts.
         filled = {
-            one.id: one.to_answer(calls[one.event_id]) for one in answers if isinstance(one, FilledForm)
+            one.id: _fit_form(one, calls[one.event_id]) for one in answers if isinstance(one, FilledForm)
         }
         for one in answers:
             counted = (
@@ -123,6 +124,14 @@ class TaskCreator:
             if not counted:
                 raise UnsupportedOperationError(f"{one.id}: another answer was given at this moment")
         return await self.engine.get(run.id) or _raise_deleted(run.id)
+
+
+def _fit_form(form: FilledForm, call: StoredCall) -> InputAnswer:
+    """Return the answer for a call; raise `InvalidParamsError` if it does not fit the form."""
+    try:
+        return form.to_answer(call)
+    except InvalidInput as error:
+        raise InvalidParamsError(f"message.parts: data.inputs: {form.id[:120]}: {error}") from None
 
 
 def _raise_deleted(run_id: str) -> StoredRun:

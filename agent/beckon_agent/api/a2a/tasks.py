@@ -73,11 +73,7 @@ def context_of(run: StoredRun) -> str:
 
 def pending_calls(calls: Sequence[StoredCall]) -> list[StoredCall]:
     """Return the calls that wait for a person: for a decision, or for input."""
-    return [
-        call
-        for call in calls
-        if (call.state == "approval" and call.decision is None) or call.state == "input"
-    ]
+    return [call for call in calls if call.needs_person]
 
 
 def _write_status(run: StoredRun, pending: Sequence[StoredCall]) -> TaskStatus:

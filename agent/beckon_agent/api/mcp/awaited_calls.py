@@ -28,7 +28,7 @@ from beckon_agent.api.mcp.elicitation import (
     take_form,
     takes_forms,
 )
-from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call, needs_person
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call
 from beckon_agent.core.records import StoredCall, StoredRun
 from beckon_agent.core.run_events import (
     ApprovalRequested,
@@ -147,7 +147,7 @@ class AwaitedCalls:
         An error in place of a `result` closes the form. An answer to anything else is ignored.
         """
         found = await self._calls.store.journal.find_call(event_id) if isinstance(event_id, str) else None
-        if found is None or not needs_person(found[1]):
+        if found is None or not found[1].needs_person:
             return None
         run = await self._calls.find_run(found[0], notifications.current.get().hosted)
         if run is None:
@@ -166,7 +166,7 @@ class AwaitedCalls:
         Nothing is put if the form has its answer already: in the store, or from this client.
         """
         found = await self._calls.store.journal.find_call(event.event_id)
-        if found is None or not needs_person(found[1]):
+        if found is None or not found[1].needs_person:
             return None
         call, context = found[1], caller.context
         if caller.wanted.approved and call.state == "approval":

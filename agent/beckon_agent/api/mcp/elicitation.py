@@ -20,14 +20,13 @@ from pydantic import ValidationError
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall, refuse_call
 from beckon_agent.api.mcp.stored_calls import StoredCalls
+from beckon_agent.api.runs.input_documents import FormAnswer
 from beckon_agent.core.records import Decision, StoredCall
-from beckon_agent.core.run_events import (
-    CallFinished,
-)
+from beckon_agent.core.run_events import CallFinished
 from beckon_agent.tool_calls.outcome import failed_outcome
 from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
-from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput, round_of
+from beckon_contract.inputs import InputRequest, InvalidInput, round_of
 
 METHOD = "elicitation/create"
 NO_FORMS = "the client cannot show a form to a person: it does not declare the capability 'elicitation'"
@@ -73,14 +72,10 @@ def approval_form(name: str, arguments: Mapping[str, Any]) -> dict[str, object]:
 def form_of(call: StoredCall) -> dict[str, object]:
     """Return the request `elicitation/create` of a stored call that waits for a person, without an id."""
     if call.state == "input":
-        return input_form(InputRequest.from_document(call.input_request))
+        request = InputRequest.from_document(call.input_request)
+        params = {"mode": "form", "message": request.message, "requestedSchema": request.schema}
+        return {"method": METHOD, "params": params}
     return approval_form(call.name, call.arguments)
-
-
-def input_form(request: InputRequest) -> dict[str, object]:
-    """Return the request `elicitation/create` for the input that a tool requests, without an id."""
-    params = {"mode": "form", "message": request.message, "requestedSchema": request.schema}
-    return {"method": METHOD, "params": params}
 
 
 def form_key(call: StoredCall) -> str:
@@ -97,9 +92,8 @@ async def take_form(calls: StoredCalls, call: StoredCall, answer: types.ElicitRe
     if call.state != "input":
         await calls.decide_call(call.event_id, *read_answer(answer))
         return
-    document = {"action": answer.action, "content": answer.content}
     try:
-        given = InputAnswer.from_document(document, InputRequest.from_document(call.input_request))
+        given = FormAnswer(action=answer.action, content=answer.content).to_answer(call)
     except InvalidInput as error:
         raise MCPError(types.INVALID_PARAMS, f"the answer to {METHOD} does not fit: {error}") from None
     await calls.engine.answer_input(call.event_id, given)

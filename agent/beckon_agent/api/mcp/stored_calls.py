@@ -129,9 +129,10 @@ def _status_of(run: StoredRun, calls: Sequence[StoredCall]) -> tuple[str, str]:
         has_result = any(call.state == "done" for call in calls) if is_call(run) else run.status != "failed"
         message = (run.error or {}).get("message", "the task ended without a result")
         return ("completed", "") if has_result else ("failed", message)
-    if any(map(needs_decision, calls)):
+    states = {call.state for call in calls}
+    if "approval" in states:
         return "input_required", "a call waits for a person's approval"
-    if any(map(needs_person, calls)):
+    if "input" in states:
         return "input_required", "a tool waits for a person's input"
     waiting = [call for call in calls if call.state in ("sent", "accepted")]
     reports = [_report_text(call.report) for call in waiting if call.report is not None]
@@ -139,16 +140,6 @@ def _status_of(run: StoredRun, calls: Sequence[StoredCall]) -> tuple[str, str]:
         return "working", reports[-1]
     accepted = any(call.state == "accepted" for call in waiting)
     return "working", "the tool has accepted the call, and answers later" if accepted else ""
-
-
-def needs_decision(call: StoredCall) -> bool:
-    """Return True if a call waits for a person's approval."""
-    return call.state == "approval" and call.decision is None
-
-
-def needs_person(call: StoredCall) -> bool:
-    """Return True if a call waits for a person: for an approval, or for input."""
-    return needs_decision(call) or call.state == "input"
 
 
 def _report_text(report: Mapping[str, Any]) -> str:

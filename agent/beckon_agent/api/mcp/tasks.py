@@ -22,7 +22,7 @@ from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall
 from beckon_agent.api.mcp.elicitation import form_of, parse_answer, take_form, takes_forms
 from beckon_agent.api.mcp.results import output_schema, to_call_result
-from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, needs_person, task_members
+from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, task_members
 from beckon_agent.core.context import request_id
 from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_events import CallFinished
@@ -153,7 +153,7 @@ class TaskMethods:
         run = await self._find_task(context, params)
         for call in (await self._calls.store.runs.load_past(run.id)).calls:
             answer = params.input_responses.get(call.event_id)
-            if answer is not None and needs_person(call):
+            if answer is not None and call.needs_person:
                 await take_form(self._calls, call, parse_answer(answer))
         return {"resultType": "complete"}
 
@@ -176,8 +176,9 @@ class TaskMethods:
         past = await self._calls.store.runs.load_past(run.id)
         members = task_members(run, past.calls, self._calls.keep_seconds)
         if members["status"] == "input_required":
-            waiting = filter(needs_person, past.calls)
-            members["inputRequests"] = {call.event_id: form_of(call) for call in waiting}
+            members["inputRequests"] = {
+                call.event_id: form_of(call) for call in past.calls if call.needs_person
+            }
         elif members["status"] == "failed":
             members["error"] = {"code": types.INTERNAL_ERROR, "message": members["statusMessage"]}
         elif members["status"] == "completed" and (end := await self._calls.read_end(run, past)) is not None:

@@ -2,10 +2,12 @@
 
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from beckon_agent.core.records import StoredCall, Waiting
 from beckon_agent.tool_calls.recorded_events import shown_document
+from beckon_contract.inputs import InputAnswer, InputRequest
 
 _INPUT = "inreq_"
 
@@ -49,6 +51,22 @@ class AnsweredInput(TypedDict):
     object: Literal["input_request"]
     run: str
     action: str
+
+
+class FormAnswer(BaseModel):
+    """A person's answer to a form."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: Literal["accept", "decline", "cancel"] = Field(
+        description="`accept` with the content; `decline` to refuse; `cancel` to close the form."
+    )
+    content: dict[str, Any] | None = Field(None, description="The fields of an accepted form, by its schema.")
+
+    def to_answer(self, call: StoredCall) -> InputAnswer:
+        """Return the answer for a call that waits for input; raise `InvalidInput` if it does not fit."""
+        document = {"action": self.action, "content": self.content}
+        return InputAnswer.from_document(document, InputRequest.from_document(call.input_request))
 
 
 def input_state(call: StoredCall) -> InputState | None:

@@ -1,19 +1,22 @@
 """Input that tools request of a person: `GET /inputs` and `POST /inputs/{input_id}`."""
 
-from typing import Any, Literal
-
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
 
 from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import After, PageSize, list_page, page_problems, store_problems
-from beckon_agent.api.runs.input_documents import AnsweredInput, WaitingInput, event_of_input, waiting_input
+from beckon_agent.api.runs.input_documents import (
+    AnsweredInput,
+    FormAnswer,
+    WaitingInput,
+    event_of_input,
+    waiting_input,
+)
 from beckon_agent.core.records import StoredCall
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
-from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput, next_call_id
+from beckon_contract.inputs import InputAnswer, InvalidInput, next_call_id
 from beckon_runtime.problem import Problem
 
 _SHOWN = 120
@@ -33,17 +36,6 @@ _ANSWERED = {
         _409="The form has its answer already, or the run is over.",
     ),
 }
-
-
-class FormAnswer(BaseModel):
-    """A person's answer to a form."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    action: Literal["accept", "decline", "cancel"] = Field(
-        description="`accept` with the content; `decline` to refuse; `cancel` to close the form."
-    )
-    content: dict[str, Any] | None = Field(None, description="The fields of an accepted form, by its schema.")
 
 
 def make_inputs_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
@@ -93,9 +85,8 @@ async def _find_call(store: Store, request: str, owner: str) -> tuple[str, Store
 
 
 def _read_answer(call: StoredCall, body: FormAnswer) -> InputAnswer:
-    request = InputRequest.from_document(call.input_request)
     try:
-        return InputAnswer.from_document(body.model_dump(), request)
+        return body.to_answer(call)
     except InvalidInput as error:
         raise ProblemError(Problem(400, "invalid-input", "Invalid input", str(error))) from None
 
