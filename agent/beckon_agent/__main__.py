@@ -179,7 +179,16 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
                     cancellations=Cancellations(store.counters),
                     agent_tool=settings.mcp_agent_tool,
                 ),
-                storage=RunStorage(store, engine, rules, keys, settings.store_chats, settings.public_url),
+                storage=RunStorage(
+                    store,
+                    engine,
+                    rules,
+                    keys,
+                    settings.store_chats,
+                    settings.public_url,
+                    settings.mcp_events,
+                    settings.agent_namespace,
+                ),
             )
             limits_of_port = settings.connection_limits()
             config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)
@@ -268,7 +277,8 @@ async def _host_cluster(settings: Settings, metrics: Metrics) -> AsyncIterator[A
         raise _CannotStart(f"cannot follow BECKON_NAMESPACES: {error}") from None
     async with server:
         try:
-            cluster = Cluster(server, _own_agent(settings), namespaces)
+            with_events = settings.mcp_events > 0
+            cluster = Cluster(server, _own_agent(settings), namespaces, with_events=with_events)
         except ValueError as error:
             raise _CannotStart(f"{error} ({_MODEL_SETTINGS})") from None
         metrics.follow_connection(lambda: cluster.is_connected, lambda: cluster.age)

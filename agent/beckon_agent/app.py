@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from beckon_agent.api import explain, late_replies, models, operations, page, replays, tools
+from beckon_agent.api import explain, feed, late_replies, models, operations, page, replays, tools
 from beckon_agent.api.a2a.server import A2aFace, mount_a2a
 from beckon_agent.api.agui import routes as agui
 from beckon_agent.api.chat import routes as chat
@@ -53,6 +53,7 @@ from beckon_agent.core.context import owner_of, request_id
 from beckon_agent.durable.engine import RunEngine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.store.feed import Feed
 from beckon_agent.telemetry.spans import NOT_BY_FASTAPI, TracedRequests
 from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_runtime.logs import point_to_log
@@ -66,7 +67,9 @@ _SHOWN_PATH = 200  # characters
 class RunStorage:
     """The parts for storing runs. The routes for stored runs exist only with it.
 
-    `public_url` is the address of the service for clients, empty for that of each request.
+    `public_url` is the address of the service for clients, empty for that of each request. `stored_events` is
+    the number of events that MCP clients may read; with 0 there is no feed.
+    `namespace` is the service's own.
     """
 
     store: Store
@@ -75,6 +78,8 @@ class RunStorage:
     reply_keys: ReplyKeys = field(default_factory=ReplyKeys)
     store_chats: bool = False
     public_url: str = ""
+    stored_events: int = 0
+    namespace: str = "default"
 
 
 AuthWrapper = Callable[[ASGIApp], ASGIApp]
@@ -117,7 +122,8 @@ def build_app(
         app.include_router(routes)
     for routes in () if storage is None else _stored_routes(service, pace or StreamPace(), storage):
         app.include_router(routes)
-    mcp = replace(mcp or McpSettings(max_request_bytes=max_request_bytes), calls=_stored_calls(storage))
+    mcp = mcp or McpSettings(max_request_bytes=max_request_bytes)
+    mcp = replace(mcp, calls=_stored_calls(storage), feed=_feed_of(storage))
     face = mount_mcp(app, service, mcp)
     if storage is not None:
         stalled = (pace or StreamPace()).stalled
@@ -152,6 +158,8 @@ def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> I
     yield runs.make_approvals_router(store, engine, owner_of)
     yield inputs.make_inputs_router(store, engine, owner_of)
     yield replays.make_router(store, service, pace, owner_of)
+    if storage.stored_events:
+        yield feed.make_router(feed.LimitedFeed(store.feed, storage.stored_events), storage.namespace)
     late = LateReplies(store, service.registry, engine.look_for_runs)
     count, attribute = service.metrics.late_reply, rules.reply_attribute
     yield late_replies.make_router(LateReplySink(late, storage.reply_keys, count, attribute))
@@ -161,6 +169,10 @@ def _stored_calls(storage: RunStorage | None) -> StoredCalls | None:
     if storage is None:
         return None
     return StoredCalls(storage.engine, storage.store, storage.engine.keep_seconds)
+
+
+def _feed_of(storage: RunStorage | None) -> Feed | None:
+    return storage.store.feed if storage is not None and storage.stored_events else None
 
 
 def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:

@@ -188,6 +188,13 @@ class Settings(ServingSettings):
     mcp_agent_tool: bool = Field(
         False, description="Whether each agent is a tool, `run_agent`, for MCP clients at its address."
     )
+    mcp_events: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="Experimental: how many of the events at /feed are kept for MCP clients; 0: none, and "
+        "clients see no event types.",
+    )
     keep_days: float = Field(30, ge=0, description="Days after which ended runs are deleted; 0 for never.")
     max_result_chars: int = Field(
         20_000, ge=100, description="How much of a tool's result the model is shown."

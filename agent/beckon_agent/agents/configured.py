@@ -10,6 +10,7 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.select import Chooser
+from beckon_contract.knative.eventtypes import EventType
 from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_contract.resources.agent_resource import AgentLimits, AgentResource, InvalidAgent, read_agent
 from beckon_contract.resources.tools import ToolSelector
@@ -143,6 +144,10 @@ class ToolChoice(Protocol):
         """Return the chooser of the tools declared in a request."""
         ...
 
+    def event_types(self, namespace: str) -> Sequence[EventType]:
+        """Return the EventTypes of a namespace that are no tools."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -250,9 +255,7 @@ class Agents:
             return UnavailableAgent(own.agent.name, NO_SERVER.reason, NO_SERVER.message)
         model = self._parts.models.take_model(own.model)
         tools = self._parts.tools.own(own.agent.namespace)
-        return AgentHandle(
-            own.agent.name, own.agent, model, tools, model.hold_open, self._make_chooser(own.agent)
-        )
+        return self._make_handle(own.agent.name, own.agent, model, tools)
 
     def _read_resource(self, resource: Resource, before: AgentEntry | None) -> AgentEntry:
         entry = AgentEntry(resource.uid, resource.generation, None, resource.status)
@@ -297,12 +300,21 @@ class Agents:
         entry.trouble = None
         name = self._parts.own.name_of(written.namespace, written.name)
         agent = agent_of(written, self._parts.own)
-        self._serve_agent(
-            entry, model, AgentHandle(name, agent, model, tools, model.hold_open, self._make_chooser(agent))
-        )
+        self._serve_agent(entry, model, self._make_handle(name, agent, model, tools))
 
-    def _make_chooser(self, agent: Agent) -> Chooser:
-        return self._parts.tools.chooser(agent.namespace, agent.pinned)
+    def _make_handle(
+        self, name: str, agent: Agent, model: SharedModel, tools: CatalogueSource
+    ) -> AgentHandle:
+        choice = self._parts.tools
+        return AgentHandle(
+            name,
+            agent,
+            model,
+            tools,
+            model.hold_open,
+            choice.chooser(agent.namespace, agent.pinned),
+            lambda: choice.event_types(agent.namespace),
+        )
 
     def _serve_agent(self, entry: AgentEntry, model: SharedModel | None, hosted: AgentHandle | None) -> None:
         before, entry.model, entry.hosted = entry.model, model, hosted

@@ -13,10 +13,12 @@ from beckon_agent.agents.model_pool import ModelPool
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.catalogue import CatalogueSource, Judge, with_addresses
+from beckon_agent.tools.event_types import find_events
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import Among, Chooser, FittingTools
 from beckon_contract.catalogue.builder import Catalogue, CatalogueBuilder
 from beckon_contract.knative.addresses import with_readiness
+from beckon_contract.knative.eventtypes import EventType
 from beckon_contract.kubernetes_objects import Resource
 from beckon_contract.resources.agent_resource import is_agent
 from beckon_contract.resources.tools import ToolSelector
@@ -41,6 +43,7 @@ class FolderSource:
         self._resources: Sequence[Resource] = ()
         self._judge: Judge | None = None
         self._followed: list[Callable[[], None]] = []
+        self._event_types: Sequence[EventType] = ()
         self._current = self._read_folders() or Catalogue({})
 
     @property
@@ -52,6 +55,11 @@ class FolderSource:
     def resources(self) -> Sequence[Resource]:
         """All objects in the manifests as of the last change. A later object replaces an earlier one."""
         return self._resources
+
+    @property
+    def event_types(self) -> Sequence[EventType]:
+        """The EventTypes that are no tools, as of the last change."""
+        return self._event_types
 
     def follow(self, changed: Callable[[], None]) -> None:
         """Call `changed` after each change."""
@@ -80,6 +88,7 @@ class FolderSource:
             return None
         resources = with_readiness(self._folders.resources)
         self._resources = resources
+        self._event_types = find_events(resources)
         return with_addresses(self._builder.build([*resources, *self._folders.unreadable]), resources)
 
 
@@ -126,7 +135,7 @@ class FolderTools:
     The service's own agent has the tools of all namespaces.
     """
 
-    def __init__(self, source: CatalogueSource) -> None:
+    def __init__(self, source: FolderSource) -> None:
         self._source = source
         self._indexes = Indexes()
 
@@ -141,6 +150,10 @@ class FolderTools:
     def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:  # as above
         """Return the chooser for an agent; all share one index."""
         return Among(FittingTools(pinned, self._indexes), lambda: self._source.current.tools)
+
+    def event_types(self, namespace: str) -> Sequence[EventType]:
+        """Return the EventTypes of a namespace that are no tools."""
+        return [one for one in self._source.event_types if one.namespace == namespace]
 
 
 _KEYS_EVERY = 30.0  # seconds until a changed key is seen that no server has refused

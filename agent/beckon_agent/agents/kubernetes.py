@@ -20,6 +20,7 @@ from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, is_differe
 from beckon_agent.agents.kubernetes_tools import AnsweringReporter, ToolStore
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_contract.knative.eventtypes import GROUP
 from beckon_contract.resources import agent_resource, tools
 from beckon_contract.resources.tools import Tool
 from beckon_sources.api_client import ApiClient
@@ -30,6 +31,7 @@ from beckon_sources.watch_status import Contact
 
 logger = logging.getLogger(__name__)
 
+_SERVED = "v1beta2"  # the version of EventTypes that every supported Knative serves
 _GATHER = (0.1, 0.6)  # seconds; many Tools often change at once, and replicas should not write at once
 
 
@@ -170,8 +172,13 @@ class Cluster:
         own: Own,
         namespaces: Collection[str | None],
         periods: Periods | None = None,
+        *,
+        with_events: bool = False,
     ) -> None:
-        """Raise `ValueError` for an unusable model in the service's settings."""
+        """Raise `ValueError` for an unusable model in the service's settings.
+
+        `with_events` follows the EventTypes that are no tools, too.
+        """
         every = periods or Periods()
         self._server = server
         self._own = own
@@ -197,6 +204,17 @@ class Cluster:
             for namespace in scopes
             for plural, sink in ((tools.PLURAL, self._tools), (agent_resource.PLURAL, self._agents))
         ]
+        if with_events:
+            self._reflectors += [
+                Reflector(
+                    server,
+                    Objects(f"{GROUP}/{_SERVED}", "eventtypes", namespace),
+                    self._tools.known_events,
+                    self._contact,
+                    required=False,
+                )
+                for namespace in scopes
+            ]
 
     @property
     def complete(self) -> bool:

@@ -16,10 +16,12 @@ from weakref import WeakSet
 
 from beckon_agent.telemetry.tool_spans import ANSWERED
 from beckon_agent.tools.bm25 import Indexes
+from beckon_agent.tools.event_types import EventTypeStore
 from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, route_stations
 from beckon_agent.tools.select import Among, Chooser, FittingTools
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.failures import Reason
+from beckon_contract.knative.eventtypes import EventType
 from beckon_contract.knative.routes import read_routes
 from beckon_contract.kubernetes_objects import Condition, Resource, condition, from_object
 from beckon_contract.resources.tools import (
@@ -274,6 +276,7 @@ class ToolStore:
     """
 
     def __init__(self, changed: Callable[[str], None]) -> None:
+        self.known_events = EventTypeStore()
         self._changed = changed
         self._shelves: dict[str, _Shelf] = {}
 
@@ -292,6 +295,10 @@ class ToolStore:
         """
         shelf = self._find_shelf(namespace)
         return Among(FittingTools(pinned, shelf.indexes), lambda: shelf.whole.current.tools)
+
+    def event_types(self, namespace: str) -> Sequence[EventType]:
+        """Return the EventTypes of a namespace that are no tools, as `known_events` has them."""
+        return self.known_events.list_in(namespace)
 
     @property
     def count_ready(self) -> int:

@@ -8,6 +8,11 @@ from typing import Protocol
 from beckon_agent.core.run_types import Agent, Model
 from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.select import Chooser, FittingTools
+from beckon_contract.knative.eventtypes import EventType
+
+
+def _no_event_types() -> Sequence[EventType]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +21,8 @@ class AgentHandle:
 
     `name` is `model` in the API. A handle never changes: a changed agent gets a new one, and runs in
     progress stay with theirs. `held` is entered for the time of a run, so that nothing it needs is closed
-    meanwhile. `chooser` selects the tools sent to the model.
+    meanwhile. `chooser` selects the tools sent to the model. `event_types` returns the present EventTypes
+    that are no tools, for clients that read events.
     """
 
     name: str
@@ -25,6 +31,7 @@ class AgentHandle:
     catalogue: CatalogueSource
     held: Callable[[], AbstractContextManager[object]] = nullcontext
     chooser: Chooser = field(default_factory=FittingTools)
+    event_types: Callable[[], Sequence[EventType]] = _no_event_types
 
 
 @dataclass(frozen=True, slots=True)

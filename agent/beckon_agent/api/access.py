@@ -75,7 +75,7 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz", LATE_REPLIES})
 A late reply proves itself: who was not sent the call cannot answer it.
 """
 
-_EVENTS = "/events"
+_FROM_BROKERS = ("/events", "/feed")
 _POLICY_VIOLATION = 1008  # RFC 6455, section 7.4.1
 
 
@@ -152,5 +152,5 @@ class AuthMiddleware:
 
 def _is_from_broker(scope: Scope) -> bool:
     path: str = scope["path"]
-    at_events = path == _EVENTS or path.startswith(f"{_EVENTS}/")
-    return at_events and all(name != b"authorization" for name, _ in scope["headers"])
+    delivered = any(path == at or path.startswith(f"{at}/") for at in _FROM_BROKERS)
+    return delivered and all(name != b"authorization" for name, _ in scope["headers"])

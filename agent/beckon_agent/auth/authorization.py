@@ -15,6 +15,7 @@ from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import Among
 from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.knative.eventtypes import EventType
 from beckon_contract.resources.agent_terms import Access, Rate, ToolPolicy
 from beckon_contract.resources.tools import Refusal, Skipped, TextCallRule, Tool
 
@@ -100,6 +101,23 @@ def mask_of(access: Access, who: Principal) -> Mask | None:
     )
 
 
+def may_read(access: Access, who: Principal, event_type: str) -> bool:
+    """Return True if a principal may read events of a type.
+
+    Without rules for events, rules for tools leave none.
+    """
+    if access.event_rules is None:
+        return access.tool_rules is None
+    return who.kind != "unauthenticated" and any(
+        rule.callers.include(who.id, who.groups) and rule.includes(event_type) for rule in access.event_rules
+    )
+
+
+def _read_events(hosted: AgentHandle, who: Principal) -> Callable[[], Sequence[EventType]]:
+    access = hosted.agent.terms.access
+    return lambda: [one for one in hosted.event_types() if may_read(access, who, one.type)]
+
+
 def allowed_tools(agent: Agent, mask: Mask | None, tools: Mapping[str, Tool]) -> dict[str, Tool]:
     """Return the tools permitted to a mask, in their order.
 
@@ -169,11 +187,12 @@ class PermittedAgents:
         who, terms = current_principal(), hosted.agent.terms
         if not may_use(terms.access, who, deny_by_default=self._deny_by_default):
             return None
-        mask = mask_of(terms.access, who)
+        mask, events = mask_of(terms.access, who), _read_events(hosted, who)
         if mask is None and not terms.policies:
-            return hosted
+            return hosted if terms.access.event_rules is None else replace(hosted, event_types=events)
         return replace(
             hosted,
+            event_types=events,
             catalogue=_PermittedTools(hosted, mask, self._views),
             chooser=Among(hosted.chooser, lambda: hosted.catalogue.current.tools),
         )

@@ -28,6 +28,7 @@ from beckon_agent.core.records import (
     StoredTurn,
     Waiting,
 )
+from beckon_agent.store.feed import Feed
 
 NOTHING = LogEntries()
 
@@ -386,6 +387,7 @@ class Store(Protocol):
     conversations: Conversations
     history: History
     counters: Counters
+    feed: Feed
 
     async def open_scratch(self) -> "Store":
         """Return a new store in memory for temporary data."""

@@ -17,8 +17,9 @@ EVERYBODY = "*"
 KEY_PREFIX = "key:"
 OIDC_PREFIX = "oidc:"
 
-_ACCESS = ("users", "groups", "toolRules")
+_ACCESS = ("users", "groups", "toolRules", "eventRules")
 _RULE = ("users", "groups", "tools")
+_EVENT_RULE = ("users", "groups", "types")
 _POLICY = ("tools", "approval", "fromText", "readOnly", "dispatch", "timeoutSeconds", "concurrency", "rate")
 _RATE = ("calls", "seconds")
 _QUOTA = ("of", "per", "limit", "seconds")
@@ -48,16 +49,36 @@ class ToolRule:
 
 
 @dataclass(frozen=True, slots=True)
+class EventRule:
+    """A rule for the events that some callers may read.
+
+    `types` are CloudEvents types. One that ends with `*` includes every type with this beginning.
+    """
+
+    callers: Callers
+    types: tuple[str, ...]
+
+    def includes(self, event_type: str) -> bool:
+        """Return True if the rule names a type."""
+        return any(
+            event_type.startswith(named[:-1]) if named.endswith(EVERYBODY) else event_type == named
+            for named in self.types
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
-    """The permitted callers of an agent, and their tools.
+    """The permitted callers of an agent, their tools and their events.
 
-    `callers` is `None` for the rule of the service, `tool_rules` is `None` for all tools.
+    `callers` is `None` for the rule of the service, `tool_rules` is `None` for all tools. `event_rules` is
+    `None` for all events, or for none if there are rules for tools.
 
-    With rules, a caller has the tools of the rules that name the caller, and no others.
+    With rules, a caller has the tools and events of the rules that name the caller, and no others.
     """
 
     callers: Callers | None = None
     tool_rules: tuple[ToolRule, ...] | None = None
+    event_rules: tuple[EventRule, ...] | None = None
 
 
 ANY_ACCESS = Access()
@@ -130,12 +151,13 @@ def _access(fields: Fields | None) -> Access:
         return Access()
     fields.refuse_unknown(_ACCESS)
     callers = _callers(fields)
-    rules = tuple(map(_rule, fields.children("toolRules")))
-    stated = fields.values.get("toolRules") is not None
-    if callers is None and not stated:
+    tools = tuple(map(_rule, fields.children("toolRules")))
+    events = tuple(map(_event_rule, fields.children("eventRules")))
+    with_tools, with_events = (fields.values.get(name) is not None for name in ("toolRules", "eventRules"))
+    if callers is None and not with_tools and not with_events:
         # An API server drops fields that it does not know: a misspelt one must not open the agent.
-        fields.problem("", "needs users, groups or toolRules")
-    return Access(callers, rules if stated else None)
+        fields.problem("", "needs users, groups, toolRules or eventRules")
+    return Access(callers, tools if with_tools else None, events if with_events else None)
 
 
 def _callers(fields: Fields) -> Callers | None:
@@ -165,12 +187,28 @@ def _is_id(user: str) -> bool:
 
 def _rule(fields: Fields) -> ToolRule:
     fields.refuse_unknown(_RULE)
+    callers = _callers_of_rule(fields)
+    if fields.values.get("tools") is None:
+        fields.problem("tools", "missing; write names or a selector, or an empty mapping for all")
+    return ToolRule(callers, read_tool_selector(fields.child("tools")))
+
+
+def _event_rule(fields: Fields) -> EventRule:
+    fields.refuse_unknown(_EVENT_RULE)
+    callers, types = _callers_of_rule(fields), fields.strings("types")
+    if fields.values.get("types") is None:
+        fields.problem("types", f'missing; write CloudEvents types, or ["{EVERYBODY}"] for all')
+    for one in types:
+        if not one or EVERYBODY in one[:-1]:
+            fields.problem("types", f"{one[:80]!r} is no type; a {EVERYBODY} stands at the end alone")
+    return EventRule(callers, tuple(types))
+
+
+def _callers_of_rule(fields: Fields) -> Callers:
     callers = _callers(fields)
     if callers is None:
         fields.problem("", f'needs users or groups; write users: ["{EVERYBODY}"] for everybody')
-    if fields.values.get("tools") is None:
-        fields.problem("tools", "missing; write names or a selector, or an empty mapping for all")
-    return ToolRule(callers or Callers(), read_tool_selector(fields.child("tools")))
+    return callers or Callers()
 
 
 def _policy(fields: Fields) -> ToolPolicy:

@@ -39,6 +39,8 @@ from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY, ScriptedModel, scripted_model
 from tests.agent.serving import served
 
+STORED_EVENTS = 500
+
 
 def terms(**spec: Any) -> Terms:
     """Return terms as an Agent's spec says them."""
@@ -130,6 +132,7 @@ async def closed_service(
     *,
     deny_by_default: bool = False,
     counters: CountersInMemory | None = None,
+    max_request_bytes: int = 100_000,
 ) -> AsyncIterator[ClosedService]:
     """Serve agents with these terms over the tools of the platform."""
     async with (
@@ -141,20 +144,29 @@ async def closed_service(
         made = [Agent(name, "default", "You are a test.", limits, shown) for name, shown in agents.items()]
         source = FolderSource([platform.folder], made[0].source)
         tools = Still(source.current, source)
-        hosted = [AgentHandle(agent.name, agent, DialectModel(client, "native"), tools) for agent in made]
+        hosted = [
+            AgentHandle(
+                agent.name,
+                agent,
+                DialectModel(client, "native"),
+                tools,
+                event_types=lambda: source.event_types,
+            )
+            for agent in made
+        ]
         roster = PermittedAgents(Several(hosted), deny_by_default=deny_by_default)
         store = await open_store("sqlite://")
         shared = Quotas(counters or store.counters)
         caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
         service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
-        kept = RunStorage(store, RunEngine(store, service, "test"))
+        kept = RunStorage(store, RunEngine(store, service, "test"), stored_events=STORED_EVENTS)
         inner: list[ASGIApp] = []
 
         def check_access(app: ASGIApp) -> AuthMiddleware:
             inner.append(app)
             return AuthMiddleware(app, checks)
 
-        app = build_app(service, check_access, max_request_bytes=100_000, storage=kept)
+        app = build_app(service, check_access, max_request_bytes=max_request_bytes, storage=kept)
         assert isinstance(inner[0], FastAPI)
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
             yield ClosedService(http, model, roster, service, store, inner[0])

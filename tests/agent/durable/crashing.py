@@ -22,6 +22,7 @@ class Crashing:
         self.history = store.history
         self.conversations = store.conversations
         self.counters = store.counters
+        self.feed = store.feed
 
     async def open_scratch(self) -> Store:
         """No one replays here."""

@@ -34,10 +34,11 @@ class TaskClient:
     http: httpx.AsyncClient
     capabilities: Mapping[str, Any] = field(default_factory=lambda: WITH_TASKS)
     path: str = "/mcp"
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     async def send(self, method: str, **params: Any) -> dict[str, Any]:
         """Return the whole answer to a request."""
-        body, headers = self._request(method, params), routing(method, params)
+        body, headers = self._request(method, params), {**routing(method, params), **self.headers}
         answer = await self.http.post(self.path, json=body, headers=headers)
         document: dict[str, Any] = answer.json()
         return document
@@ -45,7 +46,7 @@ class TaskClient:
     @asynccontextmanager
     async def stream(self, method: str, **params: Any) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """Send a request, and read the messages of its answer in the block."""
-        body, headers = self._request(method, params), routing(method, params)
+        body, headers = self._request(method, params), {**routing(method, params), **self.headers}
         async with self.http.stream("POST", self.path, json=body, headers=headers) as answer:
             yield messages(answer)
 

@@ -15,6 +15,7 @@ class Between:
         self.events: Any = _Part(store.events, self)
         self.conversations = store.conversations
         self.counters = store.counters
+        self.feed = store.feed
         self.materials = store.materials
         self.history = store.history
         self.open_scratch = store.open_scratch

@@ -38,6 +38,7 @@ from beckon_agent.api.mcp.call import (
     to_refusal,
 )
 from beckon_agent.api.mcp.elicitation import NO_FORMS, deny_call, request_approval, takes_forms
+from beckon_agent.api.mcp.event_methods import EventMethods
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
@@ -113,7 +114,13 @@ _FRESH = CacheHint(
 class Protocol(Server[Any]):
     """Answers client requests for the agent in `request_info.current`."""
 
-    def __init__(self, calling: McpCalls, changes: Changes, calls: StoredCalls | None = None) -> None:
+    def __init__(
+        self,
+        calling: McpCalls,
+        changes: Changes,
+        calls: StoredCalls | None = None,
+        events: EventMethods | None = None,
+    ) -> None:
         super().__init__(
             "beckon",
             version=version("beckon-agent"),
@@ -127,6 +134,8 @@ class Protocol(Server[Any]):
         self._awaited = None if calls is None else AwaitedCalls(calls)
         if self._tasks is not None:
             self._tasks.add_to(self)
+        if events is not None:
+            events.add_to(self)
         self.middleware.append(_guard_handler)
         self.add_request_handler("tools/list", types.PaginatedRequestParams, self._list_tools)
         self.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)

@@ -27,10 +27,12 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.agent_tool import with_agent_tool
+from beckon_agent.api.mcp.event_feed import FeedTail
 from beckon_agent.api.mcp.notifications import TOO_MANY, Cancellations, Changes, TooManyListeners
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.service import Service
+from beckon_agent.store.feed import Feed
 from beckon_runtime.origins import OriginPolicy
 
 INVALID_REQUEST = -32600
@@ -133,6 +135,7 @@ class McpSettings:
     """How the face is served; `report_every` are the seconds between two notes of progress.
 
     Without `calls`, every call ends with its request. With `agent_tool`, each agent is a tool of its address.
+    With `feed`, clients read its events.
     """
 
     origins: OriginPolicy = field(default_factory=OriginPolicy)
@@ -143,6 +146,7 @@ class McpSettings:
     cancellations: Cancellations = field(default_factory=Cancellations)
     calls: StoredCalls | None = None
     agent_tool: bool = False
+    feed: Feed | None = None
 
 
 class McpFace:
@@ -152,6 +156,9 @@ class McpFace:
         self._service = service
         self._settings = settings
         self._changes = Changes(service, settings.max_listeners)
+        self._tail: FeedTail | None = None
+        if settings.feed is not None:
+            self._tail = FeedTail(settings.feed, settings.max_listeners, lambda: service.draining)
         self._loading = asyncio.Lock()
         self._handlers: Handlers | None = None
         self._running: asyncio.Task[None] | None = None
@@ -169,6 +176,8 @@ class McpFace:
             yield
         finally:
             await self._changes.stop_streams()
+            if self._tail is not None:
+                await self._tail.stop()
             self._stopping.set()
             if self._running is not None:
                 await self._running
@@ -268,7 +277,10 @@ class McpFace:
                 calling = protocol.McpCalls(
                     self._service, self._settings.report_every, self._settings.cancellations
                 )
-                served = protocol.Protocol(calling, self._changes, self._settings.calls)
+                events = None
+                if self._settings.feed is not None:
+                    events = protocol.EventMethods(self._service, self._settings.feed, self._tail)
+                served = protocol.Protocol(calling, self._changes, self._settings.calls, events)
                 handlers = protocol.Handlers(served, self._settings.max_request_bytes)
                 begun = asyncio.Event()
                 self._running = asyncio.create_task(handlers.run_managers(begun, self._stopping))

@@ -5,7 +5,7 @@ rolling update the old replicas work on the new schema: so a revision only adds,
 removed by a later release.
 """
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision."""
 
 VERSION_TABLE = "beckon_schema"

@@ -27,10 +27,12 @@ from beckon_agent.store.base import (
     Runs,
     StoreRefused,
 )
+from beckon_agent.store.feed import Feed
 from beckon_agent.store.sql import database
 from beckon_agent.store.sql.conversations import SqlConversations
 from beckon_agent.store.sql.counters import SqlCounters
 from beckon_agent.store.sql.database import ADDRESSES, Database
+from beckon_agent.store.sql.feed import SqlFeed
 from beckon_agent.store.sql.history import SqlHistory
 from beckon_agent.store.sql.journal import SqlJournal
 from beckon_agent.store.sql.runs import SqlRuns
@@ -51,6 +53,7 @@ class SqlStore:
         self.conversations: Conversations = SqlConversations(database)
         self.history: History = SqlHistory(database)
         self.counters: Counters = SqlCounters(database)
+        self.feed: Feed = SqlFeed(database)
 
     async def open_scratch(self) -> "SqlStore":
         """Return a new store in memory for temporary data."""

@@ -239,3 +239,22 @@ reservations = Table(
     Column("amount", BigInteger, nullable=False),
     Column("expires", Double, nullable=False, index=True),
 )
+
+feed = Table(
+    "feed",
+    metadata,
+    Column("position", _COUNTED, primary_key=True),
+    Column("namespace", SafeText, nullable=False),
+    Column("type", SafeText, nullable=False),
+    Column("source", SafeText, nullable=False),
+    Column("event_id", SafeText, nullable=False),
+    Column("event", SafeText, nullable=False),
+    Column("came_at", Double, nullable=False),
+    UniqueConstraint("namespace", "source", "event_id", name="uq_feed_event"),
+    Index("ix_feed_type", "namespace", "type", "position"),
+)
+
+# One row: the events up to this position are deleted, or came before there was a feed.
+feed_starts = Table(
+    "feed_starts", metadata, Column("position", BigInteger, primary_key=True, autoincrement=False)
+)
