@@ -40,7 +40,7 @@ _GROUPS = (
     ("Runs and approvals", ("/runs", "/approvals")),
     ("Tools", ("/tools", "/catalogue")),
     ("AG-UI", ("/ag-ui", "/agents")),
-    ("Events", ("/events", "/late-replies")),
+    ("Events", ("/events", "/feed", "/late-replies")),
     ("The service itself", ("/",)),
 )
 
@@ -55,7 +55,7 @@ async def description() -> dict[str, Any]:
             service,
             lambda app: app,
             max_request_bytes=1024,
-            storage=RunStorage(store, RunEngine(store, service, "-")),
+            storage=RunStorage(store, RunEngine(store, service, "-"), stored_events=1),
         )
         transport = httpx.ASGITransport(served)
         async with httpx.AsyncClient(transport=transport, base_url="http://agent") as http:

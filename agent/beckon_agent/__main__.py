@@ -179,16 +179,7 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
                     cancellations=Cancellations(store.counters),
                     agent_tool=settings.mcp_agent_tool,
                 ),
-                storage=RunStorage(
-                    store,
-                    engine,
-                    rules,
-                    keys,
-                    settings.store_chats,
-                    settings.public_url,
-                    settings.mcp_events,
-                    settings.agent_namespace,
-                ),
+                storage=_run_storage(settings, store, engine, rules, keys),
             )
             limits_of_port = settings.connection_limits()
             config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)
@@ -203,6 +194,21 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
     except _CannotStart as error:
         return refuse_start("beckon_agent", str(error))
     return 0
+
+
+def _run_storage(
+    settings: Settings, store: Store, engine: RunEngine, rules: EventRules, keys: ReplyKeys
+) -> RunStorage:
+    return RunStorage(
+        store,
+        engine,
+        rules,
+        keys,
+        settings.store_chats,
+        settings.public_url,
+        settings.mcp_events,
+        settings.agent_namespace,
+    )
 
 
 def _auth_wrapper(settings: Settings, session: aiohttp.ClientSession) -> AuthWrapper:

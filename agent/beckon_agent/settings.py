@@ -137,7 +137,9 @@ class Settings(ServingSettings):
         "where the agent listens on loopback and neither keys nor an issuer are set.",
     )
     open_events: bool = Field(
-        False, description="Whether events are taken without a credential, since most Brokers send none."
+        False,
+        description="Whether events are taken at /events and /feed without a credential, since most Brokers "
+        "send none.",
     )
     deny_by_default: bool = Field(
         False,

@@ -32,6 +32,18 @@ def tool(name: str, /, namespace: str = "default", ready: str = "True", **more: 
     }
 
 
+def event_type(name: str, /, namespace: str = "default", **spec: Any) -> Document:
+    """Return an EventType that is no tool; the type is the name."""
+    metadata = {"name": name, "namespace": namespace, "labels": {"beckon.dev/tool": "false"}}
+    spec = {"type": name, **spec}
+    return {
+        "apiVersion": "eventing.knative.dev/v1beta2",
+        "kind": "EventType",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
 def agent(name: str, namespace: str = "default", **spec: Any) -> Document:
     """Return an Agent."""
     metadata = {"name": name, "namespace": namespace}

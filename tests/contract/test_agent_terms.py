@@ -8,6 +8,7 @@ from beckon_contract.fields import Fields, ReportProblem
 from beckon_contract.resources.agent_terms import (
     Access,
     Callers,
+    EventRule,
     Quota,
     Rate,
     Terms,
@@ -48,6 +49,7 @@ def test_everything_that_terms_may_say_is_read() -> None:
                         },
                     },
                 ],
+                "eventRules": [{"groups": ["ops"], "types": ["order.*", "hr.hired"]}],
             },
             "toolPolicies": [
                 {
@@ -71,11 +73,21 @@ def test_everything_that_terms_may_say_is_read() -> None:
     assert terms.access == Access(
         Callers(frozenset({"key:ci", "oidc:alice", "*"}), frozenset({"ops"})),
         (finance, ToolRule(Callers(frozenset({"*"})), others)),
+        (EventRule(Callers(groups=frozenset({"ops"})), ("order.*", "hr.hired")),),
     )
     assert terms.policies == (
         ToolPolicy(ToolSelector(frozenset({"sql"})), "Writes", "Approve", True, True, 10, 2, Rate(5, 60)),
     )
     assert terms.quotas == (Quota("tokens", "agent", 1000, 60),)
+
+
+def test_a_rule_for_events_names_types_and_their_beginnings() -> None:
+    rule = EventRule(Callers(), ("order.*", "hr.hired"))
+
+    included = [
+        kind for kind in ("order.placed", "order.", "order", "hr.hired", "hr.hired.x") if rule.includes(kind)
+    ]
+    assert included == ["order.placed", "order.", "hr.hired"]
 
 
 def test_an_empty_list_names_no_one_and_none_at_all_says_nothing_of_callers() -> None:
@@ -89,7 +101,7 @@ def test_an_empty_list_names_no_one_and_none_at_all_says_nothing_of_callers() ->
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ({"access": {}}, "spec.access: needs users, groups or toolRules"),
+        ({"access": {}}, "spec.access: needs users, groups, toolRules or eventRules"),
         ({"access": {"user": ["key:a"], "groups": []}}, "spec.access.user: unknown field"),
         ({"access": {"users": ["alice"]}}, "spec.access.users: 'alice' is no user; write key:NAME"),
         ({"access": {"users": ["key:"]}}, "spec.access.users: 'key:' is no user"),
@@ -102,6 +114,22 @@ def test_an_empty_list_names_no_one_and_none_at_all_says_nothing_of_callers() ->
         (
             {"access": {"toolRules": [{"users": ["*"]}]}},
             "spec.access.toolRules[0].tools: missing; write names or a selector",
+        ),
+        (
+            {"access": {"eventRules": [{"types": ["*"]}]}},
+            "spec.access.eventRules[0]: needs users or groups; write users",
+        ),
+        (
+            {"access": {"eventRules": [{"users": ["*"]}]}},
+            "spec.access.eventRules[0].types: missing; write CloudEvents types",
+        ),
+        (
+            {"access": {"eventRules": [{"users": ["*"], "types": ["a.*.b"]}]}},
+            "spec.access.eventRules[0].types: 'a.*.b' is no type",
+        ),
+        (
+            {"access": {"eventRules": [{"users": ["*"], "types": [], "tools": {}}]}},
+            "spec.access.eventRules[0].tools: unknown field",
         ),
         (
             {"access": {"toolRules": [{"users": ["*"], "tools": {"labels": {}}}]}},

@@ -57,6 +57,7 @@ async def running_cluster(
     key: str = KEY,
     periods: Periods | None = None,
     shim: str = "http://127.0.0.1:9",
+    with_events: bool = False,
 ) -> AsyncIterator[RunningCluster]:
     """Serve; `model` is the base URL of the service's own model server."""
     api = server.client()
@@ -65,7 +66,11 @@ async def running_cluster(
     async with api, aiohttp.ClientSession() as session:
         own = Own(agent, ModelSpec(model, "m" if model else "", "native", key))
         cluster = Cluster(
-            api, own, namespaces or ("default", "team-a"), periods or Periods(keys=0.1, answering=0.05)
+            api,
+            own,
+            namespaces or ("default", "team-a"),
+            periods or Periods(keys=0.1, answering=0.05),
+            with_events=with_events,
         )
         metrics.follow_connection(lambda: cluster.is_connected, lambda: cluster.age)
         service = Service(cluster, ToolCaller(Dispatcher(session, shim), cluster), metrics, max_runs=16)

@@ -57,13 +57,23 @@ def test_every_field_of_the_definition_is_read() -> None:
 
 def test_no_field_is_read_that_the_definition_does_not_have() -> None:
     spec = spec_schema()
-    for place in ("", "model", "limits", "tools", "access", "access.toolRules", "toolPolicies", "quotas"):
+    for place in (
+        "",
+        "model",
+        "limits",
+        "tools",
+        "access",
+        "access.toolRules",
+        "access.eventRules",
+        "toolPolicies",
+        "quotas",
+    ):
         schema, written = spec, dict[str, Any](nonsense=1)
         for name in place.split(".") if place else ():
             schema = schema["properties"][name]
             schema = schema.get("items", schema)
         for name in reversed(place.split(".")) if place else ():
-            in_list = name in ("toolRules", "toolPolicies", "quotas")
+            in_list = name in ("toolRules", "eventRules", "toolPolicies", "quotas")
             written = {name: [written] if in_list else written}
         with pytest.raises(InvalidAgent) as caught:
             read(written)

@@ -23,10 +23,11 @@ ROOT = Path(__file__).resolve().parents[3]
 ACCOUNT = "beckon-agent"
 
 
-def rights(kube: Kube, namespace: str, *secrets: str) -> str:
+def rights(kube: Kube, namespace: str, *secrets: str, with_events: bool = False) -> str:
     """Give an account in `kube`'s namespace the Role of `deploy/` in another one; return what was applied.
 
-    `secrets` are the names that the Role's list holds beside its own.
+    `secrets` are the names that the Role's list holds beside its own. `with_events` adds the rule that the
+    chart has for `agent.mcpEvents`.
     """
     documents = list(yaml.safe_load_all((ROOT / "deploy/313-roles-agent.yaml").read_text("utf-8")))
     for document in documents:
@@ -34,6 +35,9 @@ def rights(kube: Kube, namespace: str, *secrets: str) -> str:
         for rule in document.get("rules", []):
             if rule["resources"] == ["secrets"]:
                 rule["resourceNames"] += secrets
+        if with_events and document["kind"] == "Role":
+            listed = {"apiGroups": ["eventing.knative.dev"], "resources": ["eventtypes"]}
+            document["rules"].append({**listed, "verbs": ["list", "watch"]})
         for subject in document.get("subjects", []):
             subject["namespace"] = kube.namespace
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}}

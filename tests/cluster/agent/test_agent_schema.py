@@ -70,13 +70,22 @@ WRONG = {
     "twice": ({"tools": {"names": ["a", "a"]}}, "Duplicate value"),
     "pinned-twice": ({"tools": {"pinned": ["a", "a"]}}, "Duplicate value"),
     "no-room": ({"limits": {"tools": 1}}, "spec.limits.tools"),
-    "no-access": (access(), "access needs users, groups or toolRules"),
+    "no-access": (access(), "access needs users, groups, toolRules or eventRules"),
     "no-prefix": (access(users=["key:a", "alice"]), "write key:NAME of an API key, oidc:SUBJECT"),
     "no-name": (access(users=["key:"]), "write key:NAME of an API key, oidc:SUBJECT"),
     "no-group": (access(groups=[""]), "spec.access.groups[0]"),
     "user-twice": (access(users=["*", "*"]), "Duplicate value"),
     "rule-for-nobody": (rule(tools={}), "a rule needs users or groups"),
     "rule-without-tools": (rule(users=["*"]), "spec.access.toolRules[0].tools: Required value"),
+    "event-rule-for-nobody": (access(eventRules=[{"types": ["*"]}]), "a rule needs users or groups"),
+    "event-rule-without-types": (
+        access(eventRules=[{"users": ["*"]}]),
+        "spec.access.eventRules[0].types: Required value",
+    ),
+    "event-rule-with-a-star-inside": (
+        access(eventRules=[{"users": ["*"], "types": ["a.*.b"]}]),
+        "spec.access.eventRules[0].types[0]",
+    ),
     "rule-without-prefix": (rule(users=["a"], tools={}), "write key:NAME of an API key, oidc:SUBJECT"),
     "empty-policy": (
         {"toolPolicies": [{"tools": {"names": ["a"]}}]},
@@ -146,6 +155,7 @@ def test_everything_that_an_agent_may_say_is_kept_as_it_was_written(home: Kube) 
             "users": ["key:ci", "oidc:alice", "*"],
             "groups": ["ops"],
             "toolRules": [{"users": ["*"], "tools": {}}, {"groups": ["ops"], "tools": {"names": ["a"]}}],
+            "eventRules": [{"users": ["*"], "types": ["order.*"]}],
         },
         "toolPolicies": [
             {"approval": "Writes", "readOnly": True, "timeoutSeconds": 5, "concurrency": 2, "rate": RATE},

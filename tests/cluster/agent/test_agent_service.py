@@ -8,10 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
+from beckon_contract.cloudevents.events import CloudEvent, to_binary
 from beckon_sources.api_client import ApiClient, connect
 from beckon_sources.api_types import Change, Collection, Refused
 from tests.agent.cluster_objects import agent as agent_document
+from tests.agent.cluster_objects import event_type
 from tests.agent.cluster_objects import tool as tool_document
+from tests.agent.mcp.task_client import TaskClient
 from tests.agent.model_server import ModelServer, model_server
 from tests.cluster.agent.service import (
     Line,
@@ -72,6 +75,29 @@ async def test_tools_and_agents_come_change_and_go_without_a_restart(
         await service.refuses(name, 404, "set 'model' to one of: beckon")
 
     assert [(one["event_type"], one["reason"]) for one in refused] == [("first.tool", "NoTrigger")]
+
+
+async def test_clients_read_the_events_of_an_event_type_that_is_no_tool(
+    home: Kube, model: ModelServer, tmp_path: Path
+) -> None:
+    rights(home, home.namespace, with_events=True)
+    home.apply(json.dumps(event_type("order.placed", home.namespace, description="An order was placed.")))
+    config = kubeconfig(home, tmp_path)
+    async with agent_service(config, (home.namespace,), model.url, BECKON_MCP_EVENTS="10") as service:
+        client = TaskClient(service.http)
+
+        async def is_listed() -> bool:
+            listed = (await client.result("events/list"))["events"]
+            return any(one["description"] == "An order was placed." for one in listed)
+
+        await eventually(is_listed, 10)
+        cursor = (await client.result("events/poll", name="order.placed"))["cursor"]
+        headers, body = to_binary(CloudEvent("1", "/shop", "order.placed"))
+        answer = await service.http.post("/feed", content=body, headers=dict(headers))
+        page = await client.result("events/poll", name="order.placed", cursor=cursor)
+
+    assert answer.status_code == 204
+    assert [one["eventId"] for one in page["events"]] == ["/shop 1"]
 
 
 async def test_the_status_says_what_became_of_an_agent(

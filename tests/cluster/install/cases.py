@@ -68,7 +68,10 @@ CASES: Mapping[str, dict[str, Any]] = {
         "image": {"registry": "registry.example/team", "tag": "1.2.3", "pullSecrets": ["registry"]},
     },
     "own-keys": {"shim": {"existingSecret": "my-keys"}, "access": {"existingSecret": "our-people"}},
-    "open-to-everybody": {"access": {"anonymous": True, "openEvents": True}},
+    "open-to-everybody": {
+        "access": {"anonymous": True, "openEvents": True},
+        "agent": {"mcpEvents": 1000},
+    },
     "tokens": {
         "access": {
             "denyByDefault": True,

@@ -23,6 +23,7 @@ CHANGES: Mapping[str, Any] = {
     "agent.replicas": 4,
     "agent.namespaces": ["a"],
     "agent.modelSecrets": [],
+    "agent.mcpEvents": 10,
     "agent.answerSink": "http://b",
     "agent.settings": {"BECKON_LATE_SECONDS": "60"},
     "access.existingSecret": "s",
