@@ -3,7 +3,7 @@
 import asyncio
 import json
 import resource
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -77,7 +77,7 @@ class Subscriber:
                 self.events.append(params["data"]["id"])
 
 
-async def deliver(session: aiohttp.ClientSession, urls: Sequence[str], number: int) -> None:
+async def deliver(session: aiohttp.ClientSession, urls: list[str], number: int) -> None:
     """Deliver an event as a Broker does: again, until a replica has taken it."""
     headers, body = to_binary(CloudEvent(str(number), "/shop", PLACED))
     for url in cycle(urls[number % 2 :] + urls[: number % 2]):
