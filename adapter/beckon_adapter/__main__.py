@@ -17,9 +17,9 @@ from pydantic_settings import BaseSettings
 
 from beckon_adapter.app import Source, new_app
 from beckon_adapter.declaration import RuleRegistry
-from beckon_adapter.egress.hosts import AllowedHosts
 from beckon_adapter.rule import NamedServer
 from beckon_adapter.settings import AdapterSettings
+from beckon_runtime.egress import AllowedHosts
 from beckon_runtime.settings import setting_problems
 from beckon_sources.api_types import NotConfigured
 from beckon_tools.__main__ import read_settings

@@ -16,10 +16,11 @@ from beckon_adapter.a2a import A2aCaller
 from beckon_adapter.caller import HttpCaller
 from beckon_adapter.declaration import Call, Prepare, RuleRegistry, Run, declare_tool, has_rule
 from beckon_adapter.egress.client import CheckedNetwork, CheckedTransport, EgressClient
-from beckon_adapter.egress.hosts import AllowedHosts, Credentials
+from beckon_adapter.egress.hosts import Credentials, allow_hosts
 from beckon_adapter.rule import NamedServer, parse_mcp_rule
 from beckon_adapter.settings import AdapterSettings
 from beckon_contract.catalogue.annotations import A2A, HTTP, MCP
+from beckon_runtime.egress import AllowedHosts
 from beckon_tools.app import Receive, Scope, Send, ToolApp
 from beckon_tools.declaration import AnyTool
 from beckon_tools.settings import MAX_ANSWER_BYTES, USER_AGENT, Settings
@@ -179,7 +180,7 @@ def new_app(
     `server` names the MCP server of an image that contains the EventTypes, too. It runs before the adapter
     is ready, and calls are accepted from every namespace.
     """
-    allowed = AllowedHosts(settings.allowed_hosts)
+    allowed = allow_hosts(settings.allowed_hosts)
     client = _make_client(allowed)
     egress = EgressClient(client, allowed, Credentials(settings.credentials), MAX_ANSWER_BYTES)
     backends = Backends(egress, settings.mcp_servers, server)

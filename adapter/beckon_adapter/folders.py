@@ -4,10 +4,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from beckon_adapter.declaration import RuleRegistry
-from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts
 from beckon_contract.knative.addresses import CLUSTER_DOMAIN, published_address
 from beckon_contract.knative.eventtypes import is_event_type
 from beckon_contract.kubernetes_objects import Resource
+from beckon_runtime.egress import AllowedHost, AllowedHosts
 from beckon_sources.folders import Follower, ManifestFolders
 
 

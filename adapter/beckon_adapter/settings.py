@@ -7,9 +7,10 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from beckon_adapter.egress.hosts import AllowedHost, Credential
+from beckon_adapter.egress.hosts import Credential
 from beckon_adapter.rule import NamedServer
 from beckon_contract.yamltext import NotReadable, read_document
+from beckon_runtime.egress import AllowedHost
 
 Entry = TypeVar("Entry", bound=BaseModel)
 

@@ -16,10 +16,11 @@ import uvicorn
 from beckon_adapter.app import AdapterApp, Backends
 from beckon_adapter.declaration import RuleRegistry, declare_tool, has_rule
 from beckon_adapter.egress.client import CheckedNetwork, CheckedTransport, EgressClient, Resolve
-from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts, Credential, Credentials
+from beckon_adapter.egress.hosts import Credential, Credentials, allow_hosts
 from beckon_adapter.request import HttpRequest
 from beckon_adapter.rule import NamedServer
 from beckon_contract.kubernetes_objects import Resource, from_object
+from beckon_runtime.egress import AllowedHost
 from beckon_runtime.process import listen
 from tests.patience import until
 from tests.tools.serving import Caller, configured, served
@@ -131,7 +132,7 @@ def egress_to(
     tls: ssl.SSLContext | None = None,
 ) -> EgressClient:
     """Return a client for these hosts."""
-    allowed = AllowedHosts(hosts)
+    allowed = allow_hosts(hosts)
     network = CheckedNetwork(allowed, resolver) if resolver else CheckedNetwork(allowed)
     transport = CheckedTransport(network, 10, tls)
     client = httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False)

@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from beckon_adapter.a2a import A2aCaller, A2aRule, parse_a2a_rule
 from beckon_adapter.declaration import Call
-from beckon_adapter.egress.hosts import AllowedHost
 from beckon_adapter.rule import InvalidRule
 from beckon_contract.kubernetes_objects import Resource
+from beckon_runtime.egress import AllowedHost
 from beckon_tools.errors import OutcomeUnknown, Retry
 from tests.adapter.a2a_agent import TravelAgent, agent_app, describe_agent
 from tests.adapter.plain_api import adapting, closing, egress_to, event_type

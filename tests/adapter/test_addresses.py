@@ -2,7 +2,7 @@
 
 import pytest
 
-from beckon_adapter.egress.client import refusal_reason
+from beckon_runtime.egress import refusal_reason
 
 PUBLIC = [
     "8.8.8.8", "1.1.1.1", "93.184.215.14", "2606:4700:4700::1111", "2a00:1450:4001:80b::200e",

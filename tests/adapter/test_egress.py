@@ -8,7 +8,7 @@ import pytest
 import trustme
 
 from beckon_adapter.egress.client import CheckedNetwork, TooLarge, Unreachable
-from beckon_adapter.egress.hosts import AllowedHost, NotAllowed
+from beckon_runtime.egress import AllowedHost, NotAllowed
 from tests.adapter.plain_api import (
     LIMIT,
     ApiAnswer,

@@ -3,12 +3,13 @@
 import pytest
 from pydantic import ValidationError
 
-from beckon_adapter.egress.hosts import AllowedHost, AllowedHosts, NotAllowed
+from beckon_adapter.egress.hosts import allow_hosts
 from beckon_adapter.settings import AdapterSettings
+from beckon_runtime.egress import AllowedHost, AllowedHosts, NotAllowed
 
 
 def allowed(*hosts: str) -> AllowedHosts:
-    return AllowedHosts([AllowedHost(host=host) for host in hosts])
+    return allow_hosts(AllowedHost(host=host) for host in hosts)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from beckon_adapter.egress.hosts import AllowedHost, Credential
+from beckon_adapter.egress.hosts import Credential
 from beckon_adapter.rule import InvalidRule, NamedServer, parse_mcp_rule
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.inputs import InputAnswer, InputRequest
 from beckon_contract.kubernetes_objects import Resource
+from beckon_runtime.egress import AllowedHost
 from tests.adapter.plain_api import PlainApi, adapting, api_answer, egress_to, event_type, local, serving
 from tests.tools.serving import Caller, call
 

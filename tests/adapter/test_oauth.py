@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from beckon_adapter.egress.hosts import AllowedHost, Credential
+from beckon_adapter.egress.hosts import Credential
 from beckon_cli.importing.mcp.sign_in import BrowserSignIn
 from beckon_cli.importing.mcp.tools import NoServer, Place, list_server_tools
 from beckon_contract.kubernetes_objects import Resource
+from beckon_runtime.egress import AllowedHost
 from tests.adapter.oauth_server import CLIENT_ID, SECRET, OAuthServer
 from tests.adapter.plain_api import adapting, egress_to, event_type
 from tests.adapter.test_mcp_servers import call_event, message

@@ -6,7 +6,8 @@ import pytest
 import trustme
 
 from beckon_adapter.egress.client import Unreachable
-from beckon_adapter.egress.hosts import AllowedHost, Credential, NotAllowed
+from beckon_adapter.egress.hosts import Credential
+from beckon_runtime.egress import AllowedHost, NotAllowed
 from tests.adapter.plain_api import (
     SECRET,
     ApiAnswer,

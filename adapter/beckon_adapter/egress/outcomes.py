@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from beckon_adapter.declaration import Call
 from beckon_adapter.egress.client import TooLarge, Unreachable
-from beckon_adapter.egress.hosts import NoCredential, NotAllowed
+from beckon_adapter.egress.hosts import NoCredential
+from beckon_runtime.egress import NotAllowed
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 
 logger = logging.getLogger(__name__)

@@ -29,7 +29,6 @@ from prometheus_client import Gauge
 
 from beckon_adapter.declaration import Call, Report
 from beckon_adapter.egress.client import EgressClient
-from beckon_adapter.egress.hosts import NotAllowed
 from beckon_adapter.egress.outcomes import convert_failures
 from beckon_adapter.mcp.authentication import make_auth
 from beckon_adapter.mcp.command_server import CommandServer
@@ -38,6 +37,7 @@ from beckon_adapter.rule import SETTING, McpRule, NamedServer
 from beckon_contract.cloudevents.extensions import FIRST_REPORTS
 from beckon_contract.jsontext import dumps, loads
 from beckon_contract.schema.parameters import parameters_changed
+from beckon_runtime.egress import NotAllowed
 from beckon_tools.answers import Media
 from beckon_tools.errors import ToolError
 

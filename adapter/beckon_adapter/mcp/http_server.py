@@ -14,9 +14,10 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
 
 from beckon_adapter.egress.client import TooLarge, Unreachable
-from beckon_adapter.egress.hosts import NoCredential, NotAllowed
+from beckon_adapter.egress.hosts import NoCredential
 from beckon_adapter.mcp.authentication import ServerAuth
 from beckon_adapter.mcp.forms import ServerForms
+from beckon_runtime.egress import NotAllowed
 from beckon_tools.errors import ToolError
 from beckon_tools.person import Person
 

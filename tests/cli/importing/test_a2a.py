@@ -11,9 +11,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from beckon_adapter.check import check_rules
-from beckon_adapter.egress.hosts import AllowedHost
 from beckon_contract.catalogue.check import check
 from beckon_contract.kubernetes_objects import Resource, parse_manifests
+from beckon_runtime.egress import AllowedHost
 from beckon_sources.folders import read_folder
 from tests.adapter.a2a_agent import CARD, TravelAgent, agent_app, describe_agent
 from tests.adapter.plain_api import adapting, egress_to
