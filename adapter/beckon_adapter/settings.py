@@ -1,6 +1,5 @@
 """The settings of the HTTP adapter beside those of every tool, read in `__main__` only."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -9,30 +8,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from beckon_adapter.egress.hosts import Credential
 from beckon_adapter.rule import NamedServer
-from beckon_contract.yamltext import NotReadable, read_document
-from beckon_runtime.egress import AllowedHost
+from beckon_runtime.settings import HostList, read_list
 
 Entry = TypeVar("Entry", bound=BaseModel)
-
-
-def _read_list(value: object) -> object:
-    """Read a list of YAML or JSON, or names with commas between them."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if not text.startswith(("[", "-")):
-        return [each.strip() for each in text.split(",") if each.strip()]
-    try:
-        return read_document(text)
-    except NotReadable as error:
-        raise ValueError(f"neither names with commas between them nor a list in YAML: {error}") from None
-
-
-def _read_hosts(value: object) -> object:
-    listed = _read_list(value)
-    if not isinstance(listed, Sequence):
-        return listed
-    return [{"host": each} if isinstance(each, str) else each for each in listed]
 
 
 def _read_folders(value: object) -> object:
@@ -44,18 +22,18 @@ class AdapterSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="BECKON_ADAPTER_", extra="ignore", populate_by_name=True)
 
-    allowed_hosts: Annotated[tuple[AllowedHost, ...], NoDecode, BeforeValidator(_read_hosts)] = Field(
+    allowed_hosts: HostList = Field(
         (),
         description="Hosts that may be called: names with commas between them, `*.example.com` for every "
         "name below it, or a list in YAML of `{host: …, private: true}` for one on a private network, with "
         "`http://host:port` where it is not https. None: nothing is called.",
     )
-    credentials: Annotated[tuple[Credential, ...], NoDecode, BeforeValidator(_read_list)] = Field(
+    credentials: Annotated[tuple[Credential, ...], NoDecode, BeforeValidator(read_list)] = Field(
         (),
         description="A list in YAML of `{name: …, hosts: […], type: bearer|basic|header|query, as: …, "
         "file: …}`; `file` holds the secret, `as` names the header or the parameter.",
     )
-    mcp_servers: Annotated[tuple[NamedServer, ...], NoDecode, BeforeValidator(_read_list)] = Field(
+    mcp_servers: Annotated[tuple[NamedServer, ...], NoDecode, BeforeValidator(read_list)] = Field(
         (),
         description="MCP servers by name, a list in YAML of `{name: …, url: …}` or `{name: …, command: […], "
         "env: {…}, secret: […]}` for a command that speaks over its standard streams; `secret` names "
@@ -66,7 +44,7 @@ class AdapterSettings(BaseSettings):
         validation_alias="BECKON_MANIFESTS",
         description="Folders of EventTypes, with colons between them; unset: those of the cluster.",
     )
-    namespaces: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_read_list)] = Field(
+    namespaces: Annotated[tuple[str, ...], NoDecode, BeforeValidator(read_list)] = Field(
         ("default",),
         description="Namespaces of the cluster whose EventTypes are served, with commas between them; "
         "`*` for all.",

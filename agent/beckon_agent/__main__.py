@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import dataclasses
 import functools
 import gc
 import logging
@@ -22,6 +23,8 @@ from beckon_agent.agents.folder import FolderAgents, FolderSource
 from beckon_agent.agents.keys import SecretFiles
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.agents.registry import AgentRegistry
+from beckon_agent.api.a2a.push import PushSender, allow_push, push_session
+from beckon_agent.api.a2a.server import write_notification
 from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.events.routes import LateAnswers
@@ -152,6 +155,7 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
             _export_spans(),
             opened as registry,
             _open_store(settings) as store,
+            _open_push(settings, store) as push,
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
             limits = SharedLimits(store.counters, metrics.limit_reached)
@@ -179,7 +183,7 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
                     cancellations=Cancellations(store.counters),
                     agent_tool=settings.mcp_agent_tool,
                 ),
-                storage=_run_storage(settings, store, engine, rules, keys),
+                storage=_set_options(RunStorage(store, engine, rules, keys, push=push), settings),
             )
             limits_of_port = settings.connection_limits()
             config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)
@@ -196,19 +200,25 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
     return 0
 
 
-def _run_storage(
-    settings: Settings, store: Store, engine: RunEngine, rules: EventRules, keys: ReplyKeys
-) -> RunStorage:
-    return RunStorage(
-        store,
-        engine,
-        rules,
-        keys,
-        settings.store_chats,
-        settings.public_url,
-        settings.mcp_events,
-        settings.agent_namespace,
+def _set_options(storage: RunStorage, settings: Settings) -> RunStorage:
+    return dataclasses.replace(
+        storage,
+        store_chats=settings.store_chats,
+        public_url=settings.public_url,
+        stored_events=settings.mcp_events,
+        namespace=settings.agent_namespace,
     )
+
+
+@contextlib.asynccontextmanager
+async def _open_push(settings: Settings, store: Store) -> AsyncIterator[PushSender | None]:
+    """Open the connections for push notifications; `None` if no host is allowed."""
+    if not settings.push_hosts:
+        yield None
+        return
+    allowed = allow_push(settings.push_hosts)
+    async with push_session(allowed) as session:
+        yield PushSender(store, session, allowed, write_notification)
 
 
 def _auth_wrapper(settings: Settings, session: aiohttp.ClientSession) -> AuthWrapper:

@@ -18,7 +18,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from beckon_agent.api import explain, feed, late_replies, models, operations, page, replays, tools
-from beckon_agent.api.a2a.server import A2aFace, mount_a2a
+from beckon_agent.api.a2a.push import PushSender
+from beckon_agent.api.a2a.server import A2aFace, A2aSettings, mount_a2a
 from beckon_agent.api.agui import routes as agui
 from beckon_agent.api.chat import routes as chat
 from beckon_agent.api.chat import stored as stored_chats
@@ -68,8 +69,8 @@ class RunStorage:
     """The parts for storing runs. The routes for stored runs exist only with it.
 
     `public_url` is the address of the service for clients, empty for that of each request. `stored_events` is
-    the number of events that MCP clients may read; with 0 there is no feed.
-    `namespace` is the service's own.
+    the number of events that MCP clients may read; with 0 there is no feed. `namespace` is the
+    service's own. Without `push` no client is notified of its tasks.
     """
 
     store: Store
@@ -79,6 +80,7 @@ class RunStorage:
     store_chats: bool = False
     public_url: str = ""
     stored_events: int = 0
+    push: PushSender | None = None
     namespace: str = "default"
 
 
@@ -102,9 +104,7 @@ def build_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(_keep_up(service.registry.watch(), "agents and tools"))]
-        if storage is not None:
-            tasks.append(asyncio.create_task(_keep_up(storage.engine.serve(), "stored runs")))
+        tasks = [asyncio.create_task(work) for work in _permanent_work(service, storage)]
         try:
             async with face.serve_sessions():
                 yield
@@ -126,8 +126,7 @@ def build_app(
     mcp = replace(mcp, calls=_stored_calls(storage), feed=_feed_of(storage))
     face = mount_mcp(app, service, mcp)
     if storage is not None:
-        stalled = (pace or StreamPace()).stalled
-        mount_a2a(app, A2aFace(service, storage.engine, storage.store, storage.public_url, stalled))
+        _mount_tasks(app, service, storage, (pace or StreamPace()).stalled)
     app.router.routes.extend(page.make_routes())
     app.add_middleware(HeadRequests, routes=app.router.routes)
     app.add_middleware(BodyLimit, limit=max_request_bytes)
@@ -137,6 +136,24 @@ def build_app(
     return TracedRequests(
         RequestIds(answering), service.metrics.count_request
     )  # outside of all that may fail
+
+
+def _permanent_work(
+    service: Service, storage: RunStorage | None
+) -> Iterator[Coroutine[object, object, None]]:
+    """Yield what goes on as long as the service runs."""
+    yield _keep_up(service.registry.watch(), "agents and tools")
+    if storage is not None:
+        yield _keep_up(storage.engine.serve(), "stored runs")
+        if storage.push is not None:
+            yield _keep_up(storage.push.send_until_cancelled(), "push notifications")
+
+
+def _mount_tasks(app: FastAPI, service: Service, storage: RunStorage, stalled: float) -> None:
+    """Serve A2A over the stored runs."""
+    hosts = None if storage.push is None else storage.push.allowed
+    settings = A2aSettings(storage.public_url, stalled, hosts)
+    mount_a2a(app, A2aFace(service, storage.engine, storage.store, settings))
 
 
 def _base_routes(service: Service, pace: StreamPace, storage: RunStorage | None) -> Iterator[APIRouter]:

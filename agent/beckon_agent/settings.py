@@ -12,7 +12,7 @@ from beckon_agent.auth.options import AccessOptions, OidcOptions
 from beckon_agent.core.context import Principal
 from beckon_agent.core.model_types import TextCalls
 from beckon_contract.resources.agent_terms import KEY_PREFIX, OIDC_PREFIX
-from beckon_runtime.settings import ServingSettings, port_field
+from beckon_runtime.settings import HostList, ServingSettings, port_field
 
 DEFAULT_SYSTEM_PROMPT = (
     "You are a helpful assistant. Use the tools you are given when they help to answer; "
@@ -196,6 +196,12 @@ class Settings(ServingSettings):
         le=1_000_000,
         description="Experimental: how many of the events at /feed are kept for MCP clients; 0: none, and "
         "clients see no event types.",
+    )
+    push_hosts: HostList = Field(
+        (),
+        description="Hosts at which A2A clients may be notified of their tasks: names with commas between "
+        "them, `*.example.com` for every name below it, or a list in YAML of `{host: …, private: true}` for "
+        "one on a private network, with `http://host:port` where it is not https. None: no notifications.",
     )
     keep_days: float = Field(30, ge=0, description="Days after which ended runs are deleted; 0 for never.")
     max_result_chars: int = Field(

@@ -1,14 +1,40 @@
 """Settings common to all services with a port, and the report of a wrong setting."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from beckon_contract.yamltext import NotReadable, read_document
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.egress import AllowedHost
 from beckon_runtime.logs import LogLevel
 from beckon_runtime.origins import OriginPolicy, parse_hosts, parse_origins
+
+
+def read_list(value: object) -> object:
+    """Read a list of YAML or JSON, or names with commas between them."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text.startswith(("[", "-")):
+        return [each.strip() for each in text.split(",") if each.strip()]
+    try:
+        return read_document(text)
+    except NotReadable as error:
+        raise ValueError(f"neither names with commas between them nor a list in YAML: {error}") from None
+
+
+def _read_hosts(value: object) -> object:
+    listed = read_list(value)
+    if not isinstance(listed, Sequence):
+        return listed
+    return [{"host": each} if isinstance(each, str) else each for each in listed]
+
+
+HostList = Annotated[tuple[AllowedHost, ...], NoDecode, BeforeValidator(_read_hosts)]
+"""The type of a setting with hosts that may be called."""
 
 
 class ServingSettings(BaseSettings):

@@ -29,6 +29,7 @@ from beckon_agent.core.records import (
     Waiting,
 )
 from beckon_agent.store.feed import Feed
+from beckon_agent.store.push import PushTargets
 
 NOTHING = LogEntries()
 
@@ -388,6 +389,7 @@ class Store(Protocol):
     history: History
     counters: Counters
     feed: Feed
+    push: PushTargets
 
     async def open_scratch(self) -> "Store":
         """Return a new store in memory for temporary data."""

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle
+from beckon_agent.api.a2a.push import PushSender, allow_push, push_session
+from beckon_agent.api.a2a.server import write_notification
 from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.app import RunStorage, build_app
 from beckon_agent.auth.authentication import Authenticator, make_authenticator
@@ -32,6 +34,7 @@ from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_contract.fields import Fields, ReportProblem
 from beckon_contract.resources.agent_terms import Terms, read_terms
+from beckon_runtime.egress import AllowedHost
 from tests.agent.auth.counters import CountersInMemory
 from tests.agent.auth.issuer import AUDIENCE, Issuer
 from tests.agent.event_platform import EventPlatform
@@ -133,12 +136,14 @@ async def closed_service(
     deny_by_default: bool = False,
     counters: CountersInMemory | None = None,
     max_request_bytes: int = 100_000,
+    push_hosts: Sequence[AllowedHost] = (),
 ) -> AsyncIterator[ClosedService]:
     """Serve agents with these terms over the tools of the platform."""
     async with (
         scripted_model() as model,
         ModelClient(model.base_url, KEY, "m", patience=QUICK) as client,
         aiohttp.ClientSession() as session,
+        push_session(allow_push(push_hosts)) as pushing,
     ):
         limits = RunLimits(call_timeout=10)
         made = [Agent(name, "default", "You are a test.", limits, shown) for name, shown in agents.items()]
@@ -159,7 +164,9 @@ async def closed_service(
         shared = Quotas(counters or store.counters)
         caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
         service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
-        kept = RunStorage(store, RunEngine(store, service, "test"), stored_events=STORED_EVENTS)
+        allowed = allow_push(push_hosts)
+        push = PushSender(store, pushing, allowed, write_notification) if push_hosts else None
+        kept = RunStorage(store, RunEngine(store, service, "test"), stored_events=STORED_EVENTS, push=push)
         inner: list[ASGIApp] = []
 
         def check_access(app: ASGIApp) -> AuthMiddleware:

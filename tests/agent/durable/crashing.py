@@ -23,6 +23,7 @@ class Crashing:
         self.conversations = store.conversations
         self.counters = store.counters
         self.feed = store.feed
+        self.push = store.push
 
     async def open_scratch(self) -> Store:
         """No one replays here."""

@@ -16,6 +16,7 @@ class Between:
         self.conversations = store.conversations
         self.counters = store.counters
         self.feed = store.feed
+        self.push = store.push
         self.materials = store.materials
         self.history = store.history
         self.open_scratch = store.open_scratch

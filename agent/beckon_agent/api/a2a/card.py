@@ -29,12 +29,15 @@ _BEARER = "bearer"
 _INTERFACES = (("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3"))
 
 
-def write_card(call: A2aCall) -> bytes:
-    """Return the card as JSON, with the fields of protocol 0.3 beside those of 1.0."""
-    return json.dumps(agent_card_to_dict(make_card(call))).encode()
+def write_card(call: A2aCall, *, with_push: bool) -> bytes:
+    """Return the card as JSON, with the fields of protocol 0.3 beside those of 1.0.
+
+    `with_push` announces push notifications.
+    """
+    return json.dumps(agent_card_to_dict(_make_card(call, with_push=with_push))).encode()
 
 
-def make_card(call: A2aCall) -> AgentCard:
+def _make_card(call: A2aCall, *, with_push: bool) -> AgentCard:
     """Return the card of a call's agent, for its caller."""
     address = f"{call.base_url}/agents/{call.hosted.name}/a2a"
     scheme = HTTPAuthSecurityScheme(scheme="bearer", description="An API key, or a token of the issuer.")
@@ -46,7 +49,7 @@ def make_card(call: A2aCall) -> AgentCard:
             AgentInterface(url=address, protocol_binding=binding, protocol_version=revision)
             for binding, revision in _INTERFACES
         ],
-        capabilities=AgentCapabilities(streaming=True, push_notifications=False),
+        capabilities=AgentCapabilities(streaming=True, push_notifications=with_push),
         default_input_modes=_INPUT_MODES,
         default_output_modes=["text/plain"],
         skills=_list_skills(call),

@@ -1,14 +1,16 @@
 """The operations of A2A over stored runs, behind the SDK's bindings of JSON-RPC and HTTP+JSON."""
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import Any
 
 from a2a.server.context import ServerCallContext
 from a2a.server.jsonrpc_models import InternalError as SdkFailure
 from a2a.server.jsonrpc_models import JSONRPCError
 from a2a.server.jsonrpc_models import MethodNotFoundError as MethodNotFound
 from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.server.request_handlers.response_helpers import prepare_response_object
 from a2a.server.routes.common import DefaultServerCallContextBuilder
 from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
 from a2a.server.routes.rest_routes import create_rest_routes
@@ -24,6 +26,7 @@ from a2a.types.a2a_pb2 import (
     ListTasksRequest,
     ListTasksResponse,
     SendMessageRequest,
+    StreamResponse,
     SubscribeToTaskRequest,
     Task,
     TaskPushNotificationConfig,
@@ -33,7 +36,6 @@ from a2a.utils.errors import (
     A2AError,
     ExtendedAgentCardNotConfiguredError,
     MethodNotFoundError,
-    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
@@ -48,6 +50,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from beckon_agent.api.a2a.calls import CALL, A2aCall, find_call
 from beckon_agent.api.a2a.card import write_card
 from beckon_agent.api.a2a.errors import protocol_errors
+from beckon_agent.api.a2a.targets import TargetOperations
 from beckon_agent.api.a2a.task_creation import TaskCreator
 from beckon_agent.api.a2a.task_list import list_tasks
 from beckon_agent.api.a2a.tasks import FACE, TaskUpdate, follow_task, read_task, wait_for_task
@@ -56,9 +59,10 @@ from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.durable.base import Engine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
+from beckon_runtime.egress import AllowedHosts
 from beckon_runtime.logs import point_to_log
 
-__all__ = ["make_interfaces", "write_card"]
+__all__ = ["make_interfaces", "write_card", "write_notification"]
 
 logger = logging.getLogger(__name__)
 # The SDK logs each wrong request with a stack trace. What fails here is logged by `to_api_error`.
@@ -80,10 +84,11 @@ class _CallContexts(DefaultServerCallContextBuilder):
 class TaskOperations(RequestHandler):
     """Each operation of the protocol, for the caller's tasks of one agent."""
 
-    def __init__(self, engine: Engine, store: Store) -> None:
+    def __init__(self, engine: Engine, store: Store, allowed: AllowedHosts | None) -> None:
         self._engine = engine
         self._store = store
-        self._creator = TaskCreator(engine, store)
+        self._targets = TargetOperations(store, allowed)
+        self._creator = TaskCreator(engine, store, self._targets)
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task:
         """Begin or continue a task; return it at its end, or when it waits."""
@@ -151,26 +156,38 @@ class TaskOperations(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Refuse push notifications."""
-        raise _no_push()
+        """Add an address at which the client is notified of a task, or replace the one with its id."""
+        call = find_call(context.state)
+        with protocol_errors(call):
+            run = await self._find_run(params.task_id, call)
+            return await self._targets.put_target(run.id, params)
 
     async def on_get_task_push_notification_config(
         self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Refuse push notifications."""
-        raise _no_push()
+        """Return an address of a task."""
+        call = find_call(context.state)
+        with protocol_errors(call):
+            run = await self._find_run(params.task_id, call)
+            return await self._targets.find_target(run.id, params.id)
 
     async def on_list_task_push_notification_configs(
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> ListTaskPushNotificationConfigsResponse:
-        """Refuse push notifications."""
-        raise _no_push()
+        """Return all addresses of a task."""
+        call = find_call(context.state)
+        with protocol_errors(call):
+            run = await self._find_run(params.task_id, call)
+            return await self._targets.list_targets(run.id)
 
     async def on_delete_task_push_notification_config(
         self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        """Refuse push notifications."""
-        raise _no_push()
+        """Delete an address of a task; one that does not exist is deleted already."""
+        call = find_call(context.state)
+        with protocol_errors(call):
+            run = await self._find_run(params.task_id, call)
+            await self._targets.delete_target(run.id, params.id)
 
     async def on_get_extended_agent_card(
         self, params: GetExtendedAgentCardRequest, context: ServerCallContext
@@ -187,9 +204,13 @@ class TaskOperations(RequestHandler):
         return run
 
 
-def _no_push() -> A2AError:
-    message = "there are no push notifications: subscribe to the task, or read it with GetTask"
-    return PushNotificationNotSupportedError(message)
+async def write_notification(store: Store, run: StoredRun) -> Mapping[str, Any]:
+    """Return the notification of a task as it is now, without its history (A2A 1.0, section 4.3.3)."""
+    task = await read_task(store, run)
+    task.ClearField("history")
+    written = prepare_response_object(None, StreamResponse(task=task), (StreamResponse,))
+    notification: Mapping[str, Any] = written["result"]
+    return notification
 
 
 class _CallReader(JsonRpcDispatcher):
@@ -209,9 +230,14 @@ class _CallReader(JsonRpcDispatcher):
         return super()._generate_error_response(request_id_, error)
 
 
-def make_interfaces(service: Service, engine: Engine, store: Store) -> ASGIApp:
-    """Return the application of both bindings: JSON-RPC at `/`, HTTP+JSON at the paths below it."""
-    operations, contexts = TaskOperations(engine, store), _CallContexts()
+def make_interfaces(
+    service: Service, engine: Engine, store: Store, allowed: AllowedHosts | None = None
+) -> ASGIApp:
+    """Return the application of both bindings: JSON-RPC at `/`, HTTP+JSON at the paths below it.
+
+    `allowed` are the hosts for push notifications; without it there are none.
+    """
+    operations, contexts = TaskOperations(engine, store, allowed), _CallContexts()
     dispatcher = _CallReader(operations, contexts, enable_v0_3_compat=True)
     rest = [
         route

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.requests import ClientDisconnect, Request
@@ -23,10 +25,12 @@ from beckon_agent.api.http.errors import refuse_request
 from beckon_agent.api.http.streaming import ClientGone, unless_gone
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.core.context import owner_of
+from beckon_agent.core.records import StoredRun
 from beckon_agent.durable.base import Engine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_contract import jsontext
+from beckon_runtime.egress import AllowedHosts
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -37,21 +41,29 @@ CARD = "/.well-known/agent-card.json"
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(:\d{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](:\d{1,5})?")
 
 
-class A2aFace:
-    """Serves agent cards, and the interfaces of each agent.
+@dataclass(frozen=True, slots=True)
+class A2aSettings:
+    """How the face is served.
 
-    `public_url` is the address of the service for clients, empty for that of each request.
+    `public_url` is the address of the service for clients, empty for that of each request. A client may take
+    nothing of its answer for `stalled` seconds. Clients may be notified at `push_hosts`.
     """
 
-    def __init__(
-        self, service: Service, engine: Engine, store: Store, public_url: str = "", stalled: float = 60.0
-    ) -> None:
-        """Serve; a client may take nothing of its answer for `stalled` seconds."""
+    public_url: str = ""
+    stalled: float = 60.0
+    push_hosts: AllowedHosts | None = None
+
+
+class A2aFace:
+    """Serves agent cards, and the interfaces of each agent."""
+
+    def __init__(self, service: Service, engine: Engine, store: Store, settings: A2aSettings) -> None:
         self._service = service
         self._engine = engine
         self._store = store
-        self._public_url = public_url.rstrip("/")
-        self._stalled = stalled
+        self._public_url = settings.public_url.rstrip("/")
+        self._stalled = settings.stalled
+        self._push_hosts = settings.push_hosts
         self._loading = asyncio.Lock()
         self._interfaces: ASGIApp | None = None
 
@@ -61,7 +73,7 @@ class A2aFace:
         if isinstance(found, Response):
             return found
         protocol = await asyncio.to_thread(_import_protocol)
-        body: bytes = protocol.write_card(found)
+        body: bytes = protocol.write_card(found, with_push=self._push_hosts is not None)
         return Response(body, media_type="application/json", headers={"cache-control": "no-cache"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,7 +123,9 @@ class A2aFace:
         async with self._loading:
             if self._interfaces is None:
                 protocol = await asyncio.to_thread(_import_protocol)
-                self._interfaces = protocol.make_interfaces(self._service, self._engine, self._store)
+                self._interfaces = protocol.make_interfaces(
+                    self._service, self._engine, self._store, self._push_hosts
+                )
             return self._interfaces
 
 
@@ -145,6 +159,13 @@ def _refuse_request(request: Request, status: int, message: str) -> Response:
     else:
         body = {"error": {"code": status, "status": _STATUSES[status], "message": message}}
     return JSONResponse(body, status, headers)
+
+
+async def write_notification(store: Store, run: StoredRun) -> Mapping[str, Any]:
+    """Return the notification of a task, as `push.WriteTask` says; the SDK is loaded with the first one."""
+    protocol = await asyncio.to_thread(_import_protocol)
+    written: Mapping[str, Any] = await protocol.write_notification(store, run)
+    return written
 
 
 def _import_protocol() -> ModuleType:

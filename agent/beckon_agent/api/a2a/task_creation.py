@@ -8,7 +8,6 @@ from a2a.types.a2a_pb2 import Message, Role, SendMessageRequest
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
     InvalidParamsError,
-    PushNotificationNotSupportedError,
     TaskNotFoundError,
     UnsupportedOperationError,
 )
@@ -16,6 +15,7 @@ from a2a.utils.errors import (
 from beckon_agent.api.a2a.calls import A2aCall
 from beckon_agent.api.a2a.messages import message_digest, to_chat_message
 from beckon_agent.api.a2a.person import ApprovalDecision, FilledForm, read_answers
+from beckon_agent.api.a2a.targets import TargetOperations
 from beckon_agent.api.a2a.tasks import FACE, context_of, pending_calls
 from beckon_agent.api.responses.items import says_something
 from beckon_agent.core.records import FINAL, NewRun, StoredCall, StoredConversation, StoredRun
@@ -43,6 +43,7 @@ class TaskCreator:
 
     engine: Engine
     store: Store
+    targets: TargetOperations
 
     async def accept_message(self, params: SendMessageRequest, call: A2aCall) -> StoredRun:
         """Return the run of a message. The same message again is that of the run begun before.
@@ -51,10 +52,18 @@ class TaskCreator:
         """
         _check_request(params)
         message = params.message
+        run_id = message.task_id or f"task_{message_digest(call.owner, call.hosted.name, message)[:32]}"
+        notified = params.configuration.HasField("task_push_notification_config")
+        config = params.configuration.task_push_notification_config
+        if notified:
+            self.targets.read_target(run_id, config)  # refused before anything begins
         if message.task_id:
-            return await self._continue_task(message, call)
-        run_id = f"task_{message_digest(call.owner, call.hosted.name, message)[:32]}"
-        return await self.engine.get(run_id) or await self._start_task(run_id, message, call)
+            run = await self._continue_task(message, call)
+        else:
+            run = await self.engine.get(run_id) or await self._start_task(run_id, message, call)
+        if notified:
+            await self.targets.put_target(run.id, config)
+        return run
 
     async def _start_task(self, run_id: str, message: Message, call: A2aCall) -> StoredRun:
         given = to_chat_message(message)
@@ -149,7 +158,3 @@ def _check_request(params: SendMessageRequest) -> None:
     modes = configuration.accepted_output_modes
     if modes and not any(mode.startswith(("text", "*", "application/json")) for mode in modes):
         raise ContentTypeNotSupportedError("the agent answers in text; accept 'text/plain'")
-    if configuration.HasField("task_push_notification_config"):
-        raise PushNotificationNotSupportedError(
-            "there are no push notifications: subscribe to the task, or read it with GetTask"
-        )

@@ -28,6 +28,7 @@ from beckon_agent.store.base import (
     StoreRefused,
 )
 from beckon_agent.store.feed import Feed
+from beckon_agent.store.push import PushTargets
 from beckon_agent.store.sql import database
 from beckon_agent.store.sql.conversations import SqlConversations
 from beckon_agent.store.sql.counters import SqlCounters
@@ -35,6 +36,7 @@ from beckon_agent.store.sql.database import ADDRESSES, Database
 from beckon_agent.store.sql.feed import SqlFeed
 from beckon_agent.store.sql.history import SqlHistory
 from beckon_agent.store.sql.journal import SqlJournal
+from beckon_agent.store.sql.push import SqlPushTargets
 from beckon_agent.store.sql.runs import SqlRuns
 from beckon_agent.store.sql.sqlite import SQLite, make_file
 from beckon_agent.store.sql.steps import SqlEventLog, SqlMaterials
@@ -54,6 +56,7 @@ class SqlStore:
         self.history: History = SqlHistory(database)
         self.counters: Counters = SqlCounters(database)
         self.feed: Feed = SqlFeed(database)
+        self.push: PushTargets = SqlPushTargets(database)
 
     async def open_scratch(self) -> "SqlStore":
         """Return a new store in memory for temporary data."""

@@ -258,3 +258,14 @@ feed = Table(
 feed_starts = Table(
     "feed_starts", metadata, Column("position", BigInteger, primary_key=True, autoincrement=False)
 )
+
+push_targets = Table(
+    "push_targets",
+    metadata,
+    Column("run_id", SafeText, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("id", SafeText, primary_key=True),
+    Column("target", JsonText, nullable=False),
+    Column("notified", SafeText, nullable=False),
+    Column("failures", Integer, nullable=False),
+    Column("due", Double, index=True),
+)

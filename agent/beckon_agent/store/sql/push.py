@@ -1,0 +1,78 @@
+"""The push targets in a database."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sqlalchemy import Connection, Update, delete, func, select, update
+
+from beckon_agent.store.push import MOST_TARGETS, DueTarget, PushTarget
+from beckon_agent.store.sql import database
+from beckon_agent.store.sql.database import Database, now
+from beckon_agent.store.sql.tables import push_targets as table
+
+_OTHERS = select(func.count()).select_from(table)
+
+
+class SqlPushTargets:
+    """`store.push.PushTargets` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(self, run_id: str, target: PushTarget) -> bool:
+        """Add or replace a target."""
+
+        def work(connection: Connection) -> bool:
+            database.lock_name(connection, f"beckon: push {run_id}")
+            others = _OTHERS.where(table.c.run_id == run_id, table.c.id != target.id)
+            if (connection.scalar(others) or 0) >= MOST_TARGETS:
+                return False
+            fresh = {"target": asdict(target), "notified": "", "failures": 0, "due": now()}
+            added = database.insert_into(connection, table).values(run_id=run_id, id=target.id, **fresh)
+            connection.execute(added.on_conflict_do_update(index_elements=["run_id", "id"], set_=fresh))
+            return True
+
+        return await self._database.write(work)
+
+    async def list_of(self, run_id: str) -> Sequence[PushTarget]:
+        """Return the targets of a run."""
+        found = select(table.c.target).where(table.c.run_id == run_id).order_by(table.c.id)
+        rows = await self._database.read(lambda connection: connection.scalars(found).all())
+        return [PushTarget(**row) for row in rows]
+
+    async def delete(self, run_id: str, target_id: str) -> None:
+        """Delete a target."""
+        mine = delete(table).where(table.c.run_id == run_id, table.c.id == target_id)
+        await self._database.write(lambda connection: connection.execute(mine).rowcount)
+
+    async def claim_due(self, *, most: int, seconds: float) -> Sequence[DueTarget]:
+        """Return due targets, the longest due first; no other replica gets them meanwhile."""
+        found = (
+            select(table.c.run_id, table.c.target, table.c.notified, table.c.failures)
+            .where(table.c.due <= now())
+            .order_by(table.c.due)
+            .limit(most)
+            .with_for_update(skip_locked=True)
+        )
+
+        def work(connection: Connection) -> list[DueTarget]:
+            due = [
+                DueTarget(run_id, PushTarget(**target), notified, failures)
+                for run_id, target, notified, failures in connection.execute(found)
+            ]
+            for one in due:
+                connection.execute(_of(one).values(due=now() + seconds))
+            return due
+
+        return await self._database.write(work)
+
+    async def note_sent(self, due: DueTarget, *, seconds: float | None) -> None:
+        """Store what a target was notified of; nothing if it was deleted or replaced by another address."""
+        same = _of(due).where(table.c.target == asdict(due.target))
+        again = None if seconds is None else now() + seconds
+        changed = same.values(notified=due.notified, failures=due.failures, due=again)
+        await self._database.write(lambda connection: connection.execute(changed).rowcount)
+
+
+def _of(due: DueTarget) -> Update:
+    return update(table).where(table.c.run_id == due.run_id, table.c.id == due.target.id)
