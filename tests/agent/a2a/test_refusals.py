@@ -59,6 +59,7 @@ WRONG_CALLS = [
     ("SubscribeToTask", {"id": "none"}, -32001, "there is no task 'none'"),
     ("ListTasks", {"pageSize": 1000}, -32602, "page size"),
     ("ListTasks", {"pageToken": "none"}, -32602, "begin again without it"),
+    ("ListTasks", {"status": "done"}, -32602, "'done' is no state; it is one of TASK_STATE_"),
     ("GetExtendedAgentCard", {}, -32007, "there is no other card"),
 ]
 

@@ -13,7 +13,8 @@ CALL = "beckon_call"
 class A2aCall:
     """One request: its agent, its caller, and the HTTP answer of a refusal.
 
-    `status` is that of the answer if it is not the SDK's; `retry_after` is in seconds.
+    `status` is that of the answer if it is not the SDK's; `retry_after` is in seconds. `wanted_status` is the
+    filter of a list as it was sent: the SDK drops one that it does not know.
     """
 
     hosted: AgentHandle
@@ -21,6 +22,7 @@ class A2aCall:
     base_url: str
     status: int | None = None
     retry_after: int | None = None
+    wanted_status: str = ""
 
 
 def find_call(scope: MutableMapping[str, object]) -> A2aCall:

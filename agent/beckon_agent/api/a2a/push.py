@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 HOSTS_SETTING = "BECKON_PUSH_HOSTS"
 TOKEN_HEADER = "x-a2a-notification-token"  # noqa: S105  # the header's name; A2A 1.0, section 4.3.3
 _LONGEST_URL = 2_000  # characters
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 0.3
 _CLAIMED = 20  # targets at once
 _CLAIM_SECONDS = 30.0  # longer than any request
 _REQUEST_SECONDS = 10
@@ -200,5 +200,5 @@ class PushSender:
 
 
 def _pause_of(run: StoredRun) -> float:
-    """Return the seconds until a working run is looked at again: a tenth of its age, at most ten."""
-    return min(10.0, max(1.0, (time.time() - run.created_at) / 10))
+    """Return the seconds until a working run is looked at again: a tenth of its age, 0.3 to 10."""
+    return min(10.0, max(0.3, (time.time() - run.created_at) / 10))

@@ -91,6 +91,7 @@ class A2aFace:
             if body and (refused := _check_body(request, body)) is not None:
                 await refused(scope, receive, send)
                 return
+            found.wanted_status = _read_status(request, body)
             answering = _limit_stalls(_mark_refusal(send, found), self._stalled)
 
             async def answer_request() -> None:
@@ -145,6 +146,14 @@ def _check_body(request: Request, body: bytes) -> Response | None:
     except jsontext.NotJsonError as error:
         return _refuse_request(request, 400, f"the body is not JSON: {error}")
     return None
+
+
+def _read_status(request: Request, body: bytes) -> str:
+    """Return the filter by status of a request for tasks, in either binding; empty if there is none."""
+    document = jsontext.loads(body) if body else {}
+    params = document.get("params") if isinstance(document, dict) else None
+    status = params.get("status") if isinstance(params, dict) else None
+    return status if isinstance(status, str) else request.query_params.get("status", "")
 
 
 def _refuse_request(request: Request, status: int, message: str) -> Response:

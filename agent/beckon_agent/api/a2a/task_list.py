@@ -19,6 +19,9 @@ _MOST_SEARCHED = 1000
 async def list_tasks(store: Store, params: ListTasksRequest, call: A2aCall) -> ListTasksResponse:
     """Return one page of the tasks of one agent that the filters leave."""
     validate_history_length(params)
+    if call.wanted_status not in ("", *TaskState.keys()):
+        known = ", ".join(TaskState.keys())
+        raise InvalidParamsError(f"status: {call.wanted_status[:80]!r} is no state; it is one of {known}")
     size = DEFAULT_LIST_TASKS_PAGE_SIZE
     if params.HasField("page_size"):
         validate_page_size(params.page_size)
