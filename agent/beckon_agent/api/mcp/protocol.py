@@ -40,6 +40,7 @@ from beckon_agent.api.mcp.call import (
 from beckon_agent.api.mcp.elicitation import NO_FORMS, deny_call, request_approval, takes_forms
 from beckon_agent.api.mcp.event_methods import EventMethods
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
+from beckon_agent.api.mcp.resources import RunResources
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.mcp.tasks import TaskMethods
@@ -125,7 +126,13 @@ class Protocol(Server[Any]):
             "beckon",
             version=version("beckon-agent"),
             title="Beckon",
-            cache_hints={"tools/list": _FRESH, "prompts/list": _FRESH},
+            cache_hints={
+                "tools/list": _FRESH,
+                "prompts/list": _FRESH,
+                "resources/list": _FRESH,
+                "resources/templates/list": _FRESH,
+                "resources/read": _FRESH,
+            },
             get_tool_input_schema=_load_schema,
         )
         self._calling = calling
@@ -134,6 +141,8 @@ class Protocol(Server[Any]):
         self._awaited = None if calls is None else AwaitedCalls(calls)
         if self._tasks is not None:
             self._tasks.add_to(self)
+        if calls is not None:
+            RunResources(calls.store).add_to(self)
         if events is not None:
             events.add_to(self)
         self.middleware.append(_guard_handler)

@@ -56,7 +56,7 @@ def to_call_result(
     if schema is not None:
         call = check_result(call, schema)
     result = call.result
-    parts = result if isinstance(result, list) else [result]
+    parts = _parts_of(result)
     has_media = any(_is_media(part) for part in parts)
     if has_media:
         content = [
@@ -71,6 +71,15 @@ def to_call_result(
     if schema is not None or (is_structure and not has_media):
         members["structuredContent"] = result
     return members
+
+
+def media_of(result: object) -> list[Mapping[str, str]]:
+    """Return the media of a result: documents with `media_type` and `data_base64`."""
+    return [part for part in _parts_of(result) if _is_media(part)]
+
+
+def _parts_of(result: object) -> list[object]:
+    return result if isinstance(result, list) else [result]
 
 
 def _text_content(result: object) -> dict[str, object]:
