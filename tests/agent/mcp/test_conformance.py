@@ -53,14 +53,15 @@ NOT_OFFERED = (
 )
 """Scenarios of what is no part of the face, or needs a server of the suite's own.
 
-The suite's prompts have arguments and files, and its tools request answers, samples and roots of callers.
-The face has the prompt of an agent, and requests approvals alone.
+The suite's prompts have arguments and files, its resources are those of a server of its own, and its tools
+request answers, samples and roots of callers. The face has the prompt of an agent, the caller's runs as
+resources, and requests approvals alone.
 """
 
 EXPECTED = {
     LEGACY: set[str](),
     MODERN: {
-        # Lists of what is not offered.
+        # This service has no store, so no runs as resources; test_task_conformance.py has these checks.
         "sep-2549-resources-list-caching-hints",
         "sep-2549-resources-templates-list-caching-hints",
         # They need tools that ask their caller, or write MCP's log.
