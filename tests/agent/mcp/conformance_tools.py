@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from beckon_tools import Hints, Media, Person, Progress, ToolError, tool
 from beckon_tools.declaration import AnyTool
@@ -148,6 +148,69 @@ class Confirmed(BaseModel):
     ok: bool
 
 
+class Account(BaseModel):
+    """A form with two texts."""
+
+    username: str = Field(description="User's response")
+    email: str = Field(description="User's email address")
+
+
+class WithDefaults(BaseModel):
+    """A form with a default of each kind (SEP-1034)."""
+
+    name: str = "John Doe"
+    age: int = 30
+    score: float = 95.5
+    status: Literal["active", "inactive", "pending"] = "active"
+    verified: bool = True
+
+
+def _choices(*values: str) -> list[dict[str, str]]:
+    return [{"const": value, "title": f"Title of {value}"} for value in values]
+
+
+class WithChoices(BaseModel):
+    """A form with a choice of each kind (SEP-1330)."""
+
+    untitledSingle: Literal["option1", "option2", "option3"]  # noqa: N815  # the suite's names
+    titledSingle: Annotated[  # noqa: N815
+        str, WithJsonSchema({"type": "string", "oneOf": _choices("value1", "value2", "value3")})
+    ]
+    legacyEnum: Annotated[  # noqa: N815
+        str,
+        WithJsonSchema(
+            {
+                "type": "string",
+                "enum": ["opt1", "opt2", "opt3"],
+                "enumNames": ["Option One", "Option Two", "Option Three"],
+            }
+        ),
+    ]
+    untitledMulti: list[Literal["option1", "option2", "option3"]]  # noqa: N815
+    titledMulti: Annotated[  # noqa: N815
+        list[str],
+        WithJsonSchema({"type": "array", "items": {"anyOf": _choices("value1", "value2", "value3")}}),
+    ]
+
+
+@tool(type="test.elicitation")
+async def account_form(message: str, person: Person) -> str:
+    """Request a name and an address."""
+    return f"User response: {person.fill_form(message, Account).username}"
+
+
+@tool(type="test.elicitation.sep1034.defaults")
+async def form_with_defaults(person: Person) -> str:
+    """Request fields with defaults."""
+    return f"Elicitation completed: {person.fill_form('Please check', WithDefaults).model_dump_json()}"
+
+
+@tool(type="test.elicitation.sep1330.enums")
+async def form_with_choices(person: Person) -> str:
+    """Request choices."""
+    return f"Elicitation completed: {person.fill_form('Please choose', WithChoices).model_dump_json()}"
+
+
 @tool(type="test.input.required.result.elicitation")
 async def name_form(person: Person) -> str:
     """Greet the person behind the call."""
@@ -175,6 +238,9 @@ async def two_forms(person: Person) -> str:
 
 
 TASK_TOOLS: list[AnyTool] = [
+    account_form,
+    form_with_defaults,
+    form_with_choices,
     greet,
     slow_compute,
     failing_job,
