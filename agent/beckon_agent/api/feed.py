@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from beckon_agent.api.events.request import EVENT
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.events.request import EVENT, event_problems, to_event_problem
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.store.feed import Feed
-from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_http
+from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
 from beckon_contract.cloudevents.extensions import is_json
 from beckon_contract.yamltext import NotReadable, check_depth
-from beckon_runtime.problem import Problem, for_dead_letter
 
 PATH = "/feed"
 MAX_EVENT = 256 * 1024  # bytes of data; many clients read every event
@@ -49,7 +48,7 @@ def make_router(stored: LimitedFeed, own_namespace: str) -> APIRouter:
     async def keep_event(request: Request, namespace: str) -> Response:
         if not _NAMESPACE.fullmatch(namespace):
             detail = f"{namespace[:70]!r} is no namespace; post to {PATH}/NAMESPACE"
-            raise _to_problem(404, "unknown-namespace", "Unknown namespace", detail)
+            raise to_event_problem(404, "unknown-namespace", "Unknown namespace", detail)
         event = _read_event(request, await request.body())
         await stored.feed.append(namespace, event, keep=stored.keep)
         return Response(status_code=204)
@@ -76,23 +75,19 @@ def make_router(stored: LimitedFeed, own_namespace: str) -> APIRouter:
 
 
 def _read_event(request: Request, body: bytes) -> CloudEvent:
-    try:
+    with event_problems():
         event = from_http(request.headers.raw, body)
-    except EventFormatError as error:
-        raise _to_problem(415, "unsupported-event", "Unsupported event", str(error)) from None
-    except EventError as error:
-        raise _to_problem(400, "invalid-event", "Invalid event", str(error)) from None
     if len(event.data or b"") > MAX_EVENT:
         detail = (
             f"the data of event {event.id[:80]!r} has {len(event.data or b'')} bytes; at most {MAX_EVENT} "
             "are stored for MCP clients: let the filter of the Trigger leave it out, or send a link to it"
         )
-        raise _to_problem(413, "event-too-large", "Event too large", detail)
+        raise to_event_problem(413, "event-too-large", "Event too large", detail)
     try:
         check_depth(_read_data(event))
     except NotReadable as error:
         detail = f"the data of event {event.id[:80]!r} cannot be read: {error}"
-        raise _to_problem(400, "invalid-event", "Invalid event", detail) from None
+        raise to_event_problem(400, "invalid-event", "Invalid event", detail) from None
     return event
 
 
@@ -102,7 +97,3 @@ def _read_data(event: CloudEvent) -> object:
         return event.json() if is_json(event.datacontenttype) else None
     except EventError:
         return None
-
-
-def _to_problem(status: int, slug: str, title: str, detail: str) -> ProblemError:
-    return ProblemError(for_dead_letter(Problem(status, slug, title, detail)))

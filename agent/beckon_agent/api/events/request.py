@@ -2,6 +2,8 @@
 
 import hashlib
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
@@ -18,7 +20,7 @@ from beckon_agent.api.http.openapi import schema_reference
 from beckon_agent.core.records import NewRun, StoredRun
 from beckon_agent.core.run_types import CallBudget, Limits, Options
 from beckon_agent.durable.base import Ask
-from beckon_contract.cloudevents.events import CloudEvent, EventError, from_structured
+from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_structured
 from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, is_timestamp, parse_expiry
 from beckon_runtime.problem import Problem, for_dead_letter
 
@@ -63,6 +65,24 @@ EVENT: dict[str, Any] = {
     },
 }
 """For a route's `openapi_extra`."""
+
+
+def to_event_problem(
+    status: int, slug: str, title: str, detail: str, members: Mapping[str, object] | None = None
+) -> ProblemError:
+    """Return the answer to an event, readable in the dead letter that a Broker makes of it."""
+    return ProblemError(for_dead_letter(Problem(status, slug, title, detail, members or {})))
+
+
+@contextmanager
+def event_problems() -> Iterator[None]:
+    """Answer 415 or 400 for what is no event, or no readable one."""
+    try:
+        yield
+    except EventFormatError as error:
+        raise to_event_problem(415, "unsupported-event", "Unsupported event", str(error)) from None
+    except EventError as error:
+        raise to_event_problem(400, "invalid-event", "Invalid event", str(error)) from None
 
 
 FACE = "events"

@@ -7,7 +7,7 @@ the run begun before; any other 4xx makes it a dead letter.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 
@@ -18,8 +18,17 @@ from starlette.responses import Response
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.events.messages import Replier, RunAnswer, RunAnswerReader, Unanswered, read_answer
-from beckon_agent.api.events.request import EVENT, FACE, AcceptedEvent, EventRules, accept_event, replier_of
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.events.request import (
+    EVENT,
+    FACE,
+    AcceptedEvent,
+    EventRules,
+    accept_event,
+    event_problems,
+    replier_of,
+    to_event_problem,
+)
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.api.http.streaming import unless_gone
 from beckon_agent.api.models import known_agents, not_served
@@ -31,10 +40,9 @@ from beckon_agent.durable.base import Engine
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists, StoreUnavailable
 from beckon_agent.telemetry.spans import resume_trace
-from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_http, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_contract.cloudevents.extensions import preferred_wait
 from beckon_contract.failures import Reason
-from beckon_runtime.problem import Problem, for_dead_letter
 from beckon_runtime.tracing import carried
 
 logger = logging.getLogger(__name__)
@@ -67,8 +75,8 @@ def make_router(service: Service, engine: Engine, rules: EventRules | None = Non
     event_runs = _EventRuns(engine, rules or EventRules())
 
     async def answer_event(request: Request, agent: str) -> Response:
-        try:
-            event = _read_event(request, await request.body())
+        with event_problems():
+            event = from_http(request.headers.raw, await request.body())
             hosted = _find_agent(service, agent)
             taken = accept_event(event, hosted, owner_of(request), event_runs.rules)
             if taken is None:
@@ -76,10 +84,6 @@ def make_router(service: Service, engine: Engine, rules: EventRules | None = Non
             with _join_trace(request, event):
                 answer = event_runs.answer_event(taken, preferred_wait(request.headers.raw))
                 return await unless_gone(request.receive, answer)
-        except EventFormatError as error:
-            raise _to_problem(415, "unsupported-event", "Unsupported event", str(error)) from None
-        except EventError as error:
-            raise _to_problem(400, "invalid-event", "Invalid event", str(error)) from None
 
     @routes.post(
         "/events", operation_id="takeEvent", response_model=None, responses=_RESPONSES, openapi_extra=EVENT
@@ -113,17 +117,19 @@ class _EventRuns:
     async def answer_event(self, taken: AcceptedEvent, preferred: float | None) -> Response:
         """Return the answer to an event, from its new or existing run."""
         if self.waiting >= self.rules.max_waiting:
-            raise _to_problem(
+            raise to_event_problem(
                 503, "overloaded", "Overloaded", "too many events wait for their answers; come again"
             )
         self.waiting += 1
         try:
             return await self._answer_event(taken, preferred)
         except (NoRoom, StoreUnavailable) as error:
-            raise _to_problem(503, "overloaded", "Overloaded", str(error)) from error
+            raise to_event_problem(503, "overloaded", "Overloaded", str(error)) from error
         except LimitReached as error:
             wait = {"retry_after": error.retry_after}
-            raise _to_problem(429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait) from error
+            raise to_event_problem(
+                429, "rate-limit-exceeded", "Rate limit exceeded", str(error), wait
+            ) from error
         finally:
             self.waiting -= 1
 
@@ -142,7 +148,7 @@ class _EventRuns:
             if taken.seconds_left <= 0:
                 return _failure_response(taken, "the event expired before the agent had an answer")
             still = "the agent still works on this event; deliver it again for the answer"
-            raise _to_problem(503, "still-running", "Still running", still) from None
+            raise to_event_problem(503, "still-running", "Still running", still) from None
         return _to_response(taken, found or await self._read_outcome(taken), self.rules)
 
     async def _read_outcome(self, taken: AcceptedEvent) -> Unanswered:
@@ -192,7 +198,7 @@ def _failure_response(taken: AcceptedEvent, message: str, reason: Reason = Reaso
     """
     if taken.replier.is_awaited:
         return _event_response(taken.replier.write_failure(reason, message))
-    raise _to_problem(424, "no-answer", "No answer", f"{message} (run {taken.run_id})")
+    raise to_event_problem(424, "no-answer", "No answer", f"{message} (run {taken.run_id})")
 
 
 def _event_response(event: CloudEvent) -> Response:
@@ -204,10 +210,6 @@ def _seconds_to_wait(taken: AcceptedEvent, preferred: float | None) -> float:
     """Return for how many seconds a delivery waits for its run."""
     limit = taken.hosted.agent.limits.seconds + _MARGIN
     return min(limit if preferred is None else min(preferred, limit), taken.seconds_left)
-
-
-def _read_event(request: Request, body: bytes) -> CloudEvent:
-    return from_http(request.headers.raw, body)
 
 
 def _join_trace(request: Request, event: CloudEvent) -> AbstractContextManager[None]:
@@ -222,18 +224,12 @@ def _find_agent(service: Service, name: str) -> AgentHandle:
         case AgentHandle() as found:
             return found
         case UnavailableAgent() as found:
-            raise _to_problem(503, "agent-not-ready", "Agent not ready", not_served(found))
+            raise to_event_problem(503, "agent-not-ready", "Agent not ready", not_served(found))
     if not service.registry.complete:
         starting = "the agents are not all known yet; come again"
-        raise _to_problem(503, "overloaded", "Overloaded", starting)
+        raise to_event_problem(503, "overloaded", "Overloaded", starting)
     detail = f"there is no agent {name[:80]!r}; post to /events/NAME with one of: {known_agents(service)}"
-    raise _to_problem(404, "unknown-agent", "Unknown agent", detail)
-
-
-def _to_problem(
-    status: int, slug: str, title: str, detail: str, members: Mapping[str, object] | None = None
-) -> ProblemError:
-    return ProblemError(for_dead_letter(Problem(status, slug, title, detail, members or {})))
+    raise to_event_problem(404, "unknown-agent", "Unknown agent", detail)
 
 
 _PATIENCE = aiohttp.ClientTimeout(total=10)

@@ -15,11 +15,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-import orjson
-
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.store.feed import Feed, FeedEntry
 from beckon_contract.cloudevents.events import CloudEvent, from_structured
+from beckon_contract.jsontext import loads
 from beckon_contract.knative.filters import EventFilter, passes_all
 
 logger = logging.getLogger(__name__)
@@ -54,7 +53,7 @@ class StoredEvent:
             "eventId": f"{event.source} {event.id}",
             "name": event.type,
             "timestamp": event.time or came,
-            "data": orjson.loads(self.entry.event),
+            "data": loads(self.entry.event.encode()),  # integers of any length stay exact
         }
 
 
