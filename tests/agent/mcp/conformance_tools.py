@@ -173,10 +173,10 @@ class WithChoices(BaseModel):
     """A form with a choice of each kind (SEP-1330)."""
 
     untitledSingle: Literal["option1", "option2", "option3"]  # noqa: N815  # the suite's names
-    titledSingle: Annotated[  # noqa: N815
+    titledSingle: Annotated[  # noqa: N815  # as above
         str, WithJsonSchema({"type": "string", "oneOf": _choices("value1", "value2", "value3")})
     ]
-    legacyEnum: Annotated[  # noqa: N815
+    legacyEnum: Annotated[  # noqa: N815  # as above
         str,
         WithJsonSchema(
             {
@@ -186,8 +186,8 @@ class WithChoices(BaseModel):
             }
         ),
     ]
-    untitledMulti: list[Literal["option1", "option2", "option3"]]  # noqa: N815
-    titledMulti: Annotated[  # noqa: N815
+    untitledMulti: list[Literal["option1", "option2", "option3"]]  # noqa: N815  # as above
+    titledMulti: Annotated[  # noqa: N815  # as above
         list[str],
         WithJsonSchema({"type": "array", "items": {"anyOf": _choices("value1", "value2", "value3")}}),
     ]
