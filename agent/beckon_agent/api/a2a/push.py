@@ -146,12 +146,20 @@ class PushSender:
         while True:
             try:
                 due = await self.store.push.claim_due(most=_CLAIMED, seconds=_CLAIM_SECONDS)
-                await asyncio.gather(*map(self._look_at, due))
+                await asyncio.gather(*map(self._look_safely, due))
             except StoreUnavailable as error:
                 due = ()
                 logger.warning("clients are notified later: %s", error)
             if len(due) < _CLAIMED:
                 await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _look_safely(self, due: DueTarget) -> None:
+        try:
+            await self._look_at(due)
+        except StoreUnavailable:
+            raise
+        except Exception:  # one run must not keep the clients of others from their notifications
+            logger.exception("the client of task %s cannot be notified", due.run_id)
 
     async def _look_at(self, due: DueTarget) -> None:
         """Notify a client if its run has a new state to report, and store when to look again."""

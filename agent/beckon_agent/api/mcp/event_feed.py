@@ -98,10 +98,9 @@ async def read_page(
     feed: Feed, wanted: Subscription, after: int | None, most: int = MOST_EVENTS
 ) -> SubscriptionPage:
     """Return the next events behind a cursor. `None` is the present end of the feed."""
-    begin = 0 if after is None else after
-    page = await feed.read(begin, most=_SCANNED, namespace=wanted.namespace, event_type=wanted.event_type)
     if after is None:
-        return SubscriptionPage((), page.last)
+        return SubscriptionPage((), (await feed.read(0, most=1)).last)
+    page = await feed.read(after, most=_SCANNED, namespace=wanted.namespace, event_type=wanted.event_type)
     found: list[StoredEvent] = []
     truncated, size = after < page.start, 0
     for entry in page.entries:
