@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from beckon_contract.yamltext import NotReadable, read_document
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.egress import AllowedHost
 from beckon_runtime.logs import LogLevel
@@ -20,6 +19,9 @@ def read_list(value: object) -> object:
     text = value.strip()
     if not text.startswith(("[", "-")):
         return [each.strip() for each in text.split(",") if each.strip()]
+    # Imported late: few services have a list in YAML.
+    from beckon_contract.yamltext import NotReadable, read_document  # noqa: PLC0415  # see above
+
     try:
         return read_document(text)
     except NotReadable as error:
