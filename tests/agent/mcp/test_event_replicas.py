@@ -22,7 +22,7 @@ from tests.patience import eventually
 
 pytestmark = pytest.mark.timeout(180)
 
-SUBSCRIPTIONS, SENT, KILLED_AFTER = 1_000, 24, 8
+SUBSCRIPTIONS, SENT, KILLED_AFTER = 1_000, 16, 6
 PLACED = "order.placed"
 MANY = str(3 * SUBSCRIPTIONS)
 
@@ -120,7 +120,7 @@ async def _lose_nothing(session: aiohttp.ClientSession, doomed: AgentProcess, ot
         async def all_subscribed() -> bool:
             return all(subscriber.cursor is not None for subscriber in subscribers)
 
-        await eventually(all_subscribed, 60)
+        await eventually(all_subscribed, 100)
         for number in range(SENT):
             await deliver(session, urls, number)
             if number == KILLED_AFTER:
