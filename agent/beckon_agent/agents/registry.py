@@ -11,10 +11,6 @@ from beckon_agent.tools.select import Chooser, FittingTools
 from beckon_contract.knative.eventtypes import EventType
 
 
-def _no_event_types() -> Sequence[EventType]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class AgentHandle:
     """Everything a run of one agent works with.
@@ -31,7 +27,7 @@ class AgentHandle:
     catalogue: CatalogueSource
     held: Callable[[], AbstractContextManager[object]] = nullcontext
     chooser: Chooser = field(default_factory=FittingTools)
-    event_types: Callable[[], Sequence[EventType]] = _no_event_types
+    event_types: Callable[[], Sequence[EventType]] = tuple
 
 
 @dataclass(frozen=True, slots=True)

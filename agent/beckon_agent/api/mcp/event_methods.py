@@ -29,6 +29,7 @@ from beckon_agent.api.mcp.event_feed import (
     oldest_of,
     read_page,
 )
+from beckon_agent.api.mcp.pages import page_of
 from beckon_agent.service import Service
 from beckon_agent.store.feed import Feed
 from beckon_contract.knative.cesql import CesqlSyntaxError, parse
@@ -41,8 +42,6 @@ _SHOWN = 80  # characters
 _LONGEST_FILTER = 1_000  # characters; each event of a page is compared with it
 _NEXT_POLL_MS = 2_000
 _HEARTBEAT = 25.0  # seconds; proxies close a stream that is silent for 30 to 60
-_PAGE = 1_000  # event types
-_CURSOR = "after:"
 
 Context = ServerRequestContext[Any, Any]
 
@@ -87,14 +86,8 @@ class EventMethods:
     async def _list_types(self, context: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         _require_revision(context)
         offered = _offered_types(notifications.current.get().hosted)
-        names = sorted(offered)
-        if params.cursor is not None:
-            if not params.cursor.startswith(_CURSOR):
-                message = "the cursor is none of this server's; leave it out to begin with the first page"
-                raise MCPError(types.INVALID_PARAMS, message)
-            names = [name for name in names if name > params.cursor.removeprefix(_CURSOR)]
-        page = {"events": [_describe_type(offered[name]) for name in names[:_PAGE]], "resultType": "complete"}
-        return {**page, "nextCursor": f"{_CURSOR}{names[_PAGE - 1]}"} if len(names) > _PAGE else page
+        names, rest = page_of(sorted(offered), params.cursor)
+        return {"events": [_describe_type(offered[name]) for name in names], **rest, "resultType": "complete"}
 
     async def _poll(self, context: Context, params: PollParams) -> HandlerResult:
         """Return the next events behind a cursor, and none for a client without a cursor."""
@@ -118,7 +111,7 @@ class EventMethods:
             with self._tail.opened():
                 await stream.begin(after)
                 while await stream.send_news():
-                    if wanted.event_type not in self._now_offered():
+                    if not self._is_still_offered(wanted.event_type):
                         await stream.terminate(
                             FORBIDDEN, f"the event type {wanted.event_type[:_SHOWN]!r} can no longer be read"
                         )
@@ -131,10 +124,10 @@ class EventMethods:
             ) from None
         return {"resultType": "complete", "_meta": stream.meta}
 
-    def _now_offered(self) -> Mapping[str, EventType]:
-        """Return the event types that the client may read by now."""
+    def _is_still_offered(self, event_type: str) -> bool:
+        """Return True if the client may read a type by now."""
         found = self._service.registry.find(notifications.current.get().hosted.name)
-        return _offered_types(found) if isinstance(found, AgentHandle) else {}
+        return isinstance(found, AgentHandle) and _is_offered(found, event_type)
 
 
 class _SubscriptionStream:
@@ -207,6 +200,10 @@ def _offered_types(hosted: AgentHandle) -> dict[str, EventType]:
     return {one.type: one for one in ordered}
 
 
+def _is_offered(hosted: AgentHandle, event_type: str) -> bool:
+    return any(one.type == event_type for one in hosted.event_types())
+
+
 def _describe_type(event_type: EventType) -> dict[str, object]:
     attribute = {"type": "string"}
     return {
@@ -254,7 +251,7 @@ def _read_subscription(context: Context, params: StreamParams) -> Subscription:
     """Return the subscription of a request. Raises `MCPError` for one that cannot be served."""
     _require_revision(context)
     hosted = notifications.current.get().hosted
-    if params.name not in _offered_types(hosted):
+    if not _is_offered(hosted, params.name):
         message = (
             f"there is no event type {params.name[:_SHOWN]!r} here; events/list has all that can be read"
         )

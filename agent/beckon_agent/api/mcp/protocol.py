@@ -1,16 +1,12 @@
-"""The MCP server in terms of the SDK, and pages of `tools/list`.
-
-The pages are in the order of the tools' names. Only this module and those that it imports import the SDK.
-"""
+"""The MCP server in terms of the SDK. Only this module and those that it imports import the SDK."""
 
 import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
-from itertools import islice
 from typing import Any
 
 import mcp_types as types
@@ -40,6 +36,7 @@ from beckon_agent.api.mcp.call import (
 from beckon_agent.api.mcp.elicitation import NO_FORMS, deny_call, request_approval, takes_forms
 from beckon_agent.api.mcp.event_methods import EventMethods
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
+from beckon_agent.api.mcp.pages import page_of
 from beckon_agent.api.mcp.resources import RunResources
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
@@ -54,35 +51,6 @@ from beckon_agent.tool_calls.validation import NeedsApproval
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
 from beckon_runtime.logs import point_to_log
-
-PAGE = 1_000  # tools; several clients never ask for a second page
-_CURSOR = "after:"
-
-
-class BadCursor(ValueError):
-    """A cursor not issued by this server."""
-
-
-def tools_page(tools: Mapping[str, Tool], cursor: str | None, *, any_json: bool = True) -> dict[str, object]:
-    """Return the members of a page; raises `BadCursor`.
-
-    The cursor is the last name on the page, so that changes between two pages lose no tool. `any_json` is
-    of `output_schema`.
-    """
-    found = [_declare_tool(tool, any_json=any_json) for tool in islice(_tools_after(tools, cursor), PAGE + 1)]
-    if len(found) <= PAGE:
-        return {"tools": found, "resultType": "complete"}
-    cursor = f"{_CURSOR}{found[PAGE - 1]['name']}"
-    return {"tools": found[:PAGE], "nextCursor": cursor, "resultType": "complete"}
-
-
-def _tools_after(tools: Mapping[str, Tool], cursor: str | None) -> Iterable[Tool]:
-    if cursor is None:
-        return tools.values()
-    if not cursor.startswith(_CURSOR):
-        raise BadCursor("the cursor is none of this server's; leave it out to begin with the first page")
-    last = cursor.removeprefix(_CURSOR)
-    return (tool for name, tool in tools.items() if name > last)
 
 
 def _declare_tool(tool: Tool, *, any_json: bool) -> dict[str, object]:
@@ -172,10 +140,9 @@ class Protocol(Server[Any]):
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         tools = notifications.current.get().hosted.catalogue.current.tools
-        try:
-            return tools_page(tools, params.cursor, any_json=_takes_any_json(context))
-        except BadCursor as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        names, rest = page_of(tools, params.cursor)
+        declared = [_declare_tool(tools[name], any_json=_takes_any_json(context)) for name in names]
+        return {"tools": declared, **rest, "resultType": "complete"}
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> HandlerResult:
         now = notifications.current.get()
