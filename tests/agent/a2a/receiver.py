@@ -1,5 +1,6 @@
 """A client's address for push notifications: what was posted there, and how it answers."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -8,21 +9,35 @@ from typing import Any
 from aiohttp import web
 
 from tests.patience import eventually
+from tests.shim.support import Posted, Server, serving
 
 
 @dataclass(slots=True)
 class Receiver:
     """Each request is answered with the next of `statuses`, and with 200 after them."""
 
-    url: str
+    server: Server
     statuses: list[int] = field(default_factory=list)
-    posted: list[dict[str, Any]] = field(default_factory=list)
-    headers: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        """The address without a path."""
+        return self.server.url
+
+    @property
+    def posted(self) -> list[dict[str, Any]]:
+        """The notifications."""
+        return [json.loads(one.body) for one in self.server.posts]
 
     @property
     def states(self) -> list[str]:
         """The states of the tasks that were posted."""
         return [one["task"]["status"]["state"].removeprefix("TASK_STATE_") for one in self.posted]
+
+    async def answer(self, _: Posted) -> web.Response:
+        """Answer a request."""
+        status = self.statuses.pop(0) if self.statuses else 200
+        return web.Response(status=status, headers={"location": "/elsewhere"} if status == 302 else None)
 
     async def until(self, *states: str) -> None:
         """Wait until exactly these states were posted."""
@@ -36,22 +51,7 @@ class Receiver:
 @asynccontextmanager
 async def receiving() -> AsyncIterator[Receiver]:
     """Receive at a free port of this machine."""
-    receiver = Receiver("")
-
-    async def take(request: web.Request) -> web.Response:
-        receiver.posted.append(await request.json())
-        receiver.headers.append({name.lower(): value for name, value in request.headers.items()})
-        status = receiver.statuses.pop(0) if receiver.statuses else 200
-        return web.Response(status=status, headers={"location": "/elsewhere"} if status == 302 else None)
-
-    app = web.Application()
-    app.add_routes([web.post("/{path:.*}", take)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with serving() as server:
+        receiver = Receiver(server)
+        server.behaviour = receiver.answer
         yield receiver
-    finally:
-        await runner.cleanup()

@@ -87,9 +87,9 @@ async def test_a_client_is_notified_of_the_end_with_its_credentials(
     assert posted["task"]["id"] == task.id
     assert posted["task"]["artifacts"][0]["parts"] == [{"text": "Done."}]
     assert "history" not in posted["task"]
-    assert receiver.headers[0]["x-a2a-notification-token"] == "for-me"
-    assert receiver.headers[0]["authorization"] == "Bearer s3cret"
-    assert receiver.headers[0]["content-type"].startswith("application/json")
+    assert receiver.server.posts[0].headers["x-a2a-notification-token"] == "for-me"
+    assert receiver.server.posts[0].headers["authorization"] == "Bearer s3cret"
+    assert receiver.server.posts[0].headers["content-type"].startswith("application/json")
 
 
 async def test_a_client_is_notified_when_a_person_is_needed_and_at_the_end(

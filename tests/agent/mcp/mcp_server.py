@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.service import Service
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
+from beckon_contract.knative.eventtypes import EventType
 from tests.agent.conftest import CLOSED
 from tests.agent.running_agent import Still
 from tests.agent.serving import served
@@ -90,6 +91,7 @@ async def mcp_server(
     *,
     max_runs: int = 16,
     publish_prompt: bool = False,
+    event_types: Sequence[EventType] = (),
     around: Callable[[ASGIApp], ASGIApp] = RequestIds,
 ) -> AsyncIterator[McpServer]:
     """Serve the tools of a folder, with `around` in front; no model is asked."""
@@ -98,7 +100,9 @@ async def mcp_server(
     )
     catalogue = Still(FolderSource([folder], agent.source).current)
     async with ModelClient(CLOSED, "", "m") as client, aiohttp.ClientSession() as session:
-        hosted = AgentHandle(agent.name, agent, DialectModel(client, "native"), catalogue)
+        hosted = AgentHandle(
+            agent.name, agent, DialectModel(client, "native"), catalogue, event_types=lambda: event_types
+        )
         service = Service(
             registry=SingleAgent(hosted, asyncio.Event().wait),
             caller=ToolCaller(Dispatcher(session, shim)),
