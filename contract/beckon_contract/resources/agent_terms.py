@@ -200,7 +200,7 @@ def _event_rule(fields: Fields) -> EventRule:
         fields.problem("types", f'missing; write CloudEvents types, or ["{EVERYBODY}"] for all')
     for one in types:
         if not one or EVERYBODY in one[:-1]:
-            fields.problem("types", f"{one[:80]!r} is no type; a {EVERYBODY} stands at the end alone")
+            fields.problem("types", f"{one[:80]!r} is no type; write {EVERYBODY} only at the end")
     return EventRule(callers, tuple(types))
 
 

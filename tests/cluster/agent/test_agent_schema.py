@@ -77,7 +77,7 @@ WRONG = {
     "user-twice": (access(users=["*", "*"]), "Duplicate value"),
     "rule-for-nobody": (rule(tools={}), "a rule needs users or groups"),
     "rule-without-tools": (rule(users=["*"]), "spec.access.toolRules[0].tools: Required value"),
-    "event-rule-for-nobody": (access(eventRules=[{"types": ["*"]}]), "a rule needs users or groups"),
+    "event-rule-without-callers": (access(eventRules=[{"types": ["*"]}]), "a rule needs users or groups"),
     "event-rule-without-types": (
         access(eventRules=[{"users": ["*"]}]),
         "spec.access.eventRules[0].types: Required value",
