@@ -88,6 +88,17 @@ async def test_a_wrong_call_is_refused_with_the_cure(
     assert service.model.requests == []
 
 
+@pytest.mark.parametrize("unset", ["", "TASK_STATE_UNSPECIFIED", "UNRECOGNIZED"])
+async def test_a_status_that_the_client_left_unset_lists_all_tasks(service: ClosedService, unset: str) -> None:
+    service.model.script[:] = [says("1")]
+    await post(service, call("SendMessage", message()))
+
+    rpc = await post(service, call("ListTasks", {"status": unset}))
+    rest = await service.http.get("/agents/beckon/a2a/tasks", params={"status": unset}, headers=VERSION)
+
+    assert rpc.json()["result"]["totalSize"] == rest.json()["totalSize"] == 1
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "cause"),
     [

@@ -14,12 +14,14 @@ from beckon_agent.store.base import Store
 _PAGE = 100
 _MOST_SEARCHED = 1000
 """The newest tasks that are searched; older ones are read by their ids."""
+_NO_STATUS = ("", "UNRECOGNIZED")
+"""What clients send for any status: ts-proto, and so the SDK of Node, writes the second for an unset enum."""
 
 
 async def list_tasks(store: Store, params: ListTasksRequest, call: A2aCall) -> ListTasksResponse:
     """Return one page of the tasks of one agent that the filters leave."""
     validate_history_length(params)
-    if call.wanted_status not in ("", *TaskState.keys()):
+    if call.wanted_status not in (*_NO_STATUS, *TaskState.keys()):
         known = ", ".join(TaskState.keys())
         raise InvalidParamsError(f"status: {call.wanted_status[:80]!r} is no state; it is one of {known}")
     size = DEFAULT_LIST_TASKS_PAGE_SIZE
