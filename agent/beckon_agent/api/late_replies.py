@@ -77,6 +77,7 @@ class LateReplies:
         first = await self._store.journal.store_input_request(
             call.event_id, request.to_document(), seconds=seconds, exchanged=exchanged
         )
+        self._look()
         return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
 
     async def store_acceptance(self, event_id: str) -> LateReplyResult:

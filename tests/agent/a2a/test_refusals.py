@@ -89,7 +89,9 @@ async def test_a_wrong_call_is_refused_with_the_cure(
 
 
 @pytest.mark.parametrize("unset", ["", "TASK_STATE_UNSPECIFIED", "UNRECOGNIZED"])
-async def test_a_status_that_the_client_left_unset_lists_all_tasks(service: ClosedService, unset: str) -> None:
+async def test_a_status_that_the_client_left_unset_lists_all_tasks(
+    service: ClosedService, unset: str
+) -> None:
     service.model.script[:] = [says("1")]
     await post(service, call("SendMessage", message()))
 

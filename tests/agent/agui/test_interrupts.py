@@ -84,7 +84,7 @@ async def test_two_approvals_are_answered_together(client: AguiClient) -> None:
     half = await client.run(resume=[resolved(first)])
     whole = await client.run(resume=[resolved(first), resolved(second, approved=False)])
 
-    assert (kinds(half)[-1], half[-1].code) == ("RUN_ERROR", "approvals_missing")
+    assert (kinds(half)[-1], half[-1].code) == ("RUN_ERROR", "interrupts_missing")
     assert second.id in half[-1].message
     assert (text_of(whole), BENCH.calls) == ("One of two.", ["danger"])
 
@@ -115,12 +115,12 @@ async def test_a_thread_with_open_interrupts_takes_answers_alone(client: AguiCli
 @pytest.mark.parametrize(
     ("path", "fields", "code"),
     [
-        ("/ag-ui", {"threadId": "another"}, "approval_request_not_found"),
-        ("/agents/other/ag-ui", {}, "approval_request_not_found"),
+        ("/ag-ui", {"threadId": "another"}, "interrupt_not_found"),
+        ("/agents/other/ag-ui", {}, "interrupt_not_found"),
         ("/ag-ui", {"status": "resolved", "payload": None}, "invalid_resume"),
         ("/ag-ui", {"status": "resolved", "payload": {"approved": "yes"}}, "invalid_resume"),
         ("/ag-ui", {"status": "resolved", "payload": {"approved": True, "editedArgs": {}}}, "invalid_resume"),
-        ("/ag-ui", {"interruptId": "mcpr_none"}, "approval_request_not_found"),
+        ("/ag-ui", {"interruptId": "mcpr_none"}, "interrupt_not_found"),
     ],
 )
 async def test_an_answer_that_does_not_fit_is_an_error_of_the_stream_and_decides_nothing(

@@ -182,6 +182,6 @@ async def test_an_interrupt_is_answered_by_its_owner_alone(callers: Callers) -> 
         "/agents/open/ag-ui", json={**thread, "resume": [answer]}, headers=callers.owner
     )
 
-    assert "approval_request_not_found" in refused.text
+    assert "interrupt_not_found" in refused.text
     assert called_by_other == []
     assert (SECRET in admitted.text, BENCH.calls) == (True, ["danger"])

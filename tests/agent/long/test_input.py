@@ -17,7 +17,7 @@ from tests.agent.durable.crashing import Crashing
 from tests.agent.long import shop
 from tests.agent.long.rig import LongAgent, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
-from tests.agent.mcp.task_client import WITH_FORMS, WITH_TASKS, TaskClient, messages
+from tests.agent.mcp.task_client import WITH_FORMS, WITH_TASKS, TaskClient
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import eventually, until
@@ -102,24 +102,6 @@ async def test_a_form_that_is_never_filled_in_ends_with_a_timeout(rig: Rig) -> N
     assert '"timeout"' in result
     assert "order requested input of a person, and no answer has come in time" in result
     assert (left, shop.ordered) == ([], [])
-
-
-async def test_a_run_of_ag_ui_reports_the_form_and_stays_open_until_it_is_filled_in(rig: Rig) -> None:
-    message = {"id": "m1", "role": "user", "content": "a hat"}
-    body = {"threadId": "t1", "runId": "r1", "messages": [message], "tools": [], "context": [], "state": {}}
-    seen: list[dict[str, Any]] = []
-    async with rig.agent(asks_for(("order", HAT)), says("As you like.")) as agent:
-        headers = {"accept": "text/event-stream"}
-        request = {**body, "forwardedProps": {}}
-        async with agent.http.stream("POST", "/ag-ui", json=request, headers=headers) as stream:
-            async for event in messages(stream):
-                seen.append(event)
-                if event["type"] == "ACTIVITY_SNAPSHOT":
-                    await answer(agent, await waiting_input(agent, "Which size of hat?"), DECLINED)
-
-    reports = [event["content"]["message"] for event in seen if event["type"] == "ACTIVITY_SNAPSHOT"]
-    assert reports == ["needs input: Which size of hat?"]
-    assert (seen[-1]["type"], seen[-1]["outcome"]["type"]) == ("RUN_FINISHED", "success")
 
 
 async def test_a_form_of_others_or_of_no_one_is_unknown(rig: Rig) -> None:

@@ -1,9 +1,10 @@
 """The events of a run as events of AG-UI (docs.ag-ui.com/spec/1.0), as server-sent events.
 
-One answer of the model is one message with its text and its calls. A call that waits for an approval ends
-the stream with an interrupt; the request that answers it gets the events after it, the next part of the run.
+One answer of the model is one message with its text and its calls. A call that waits for an approval or
+for input ends the stream with an interrupt; the request that answers it gets the next part of the run.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from ag_ui.core import (
@@ -35,6 +36,7 @@ from ag_ui.core import (
 from ag_ui.encoder import EventEncoder
 
 from beckon_agent.api.responses.documents import approval_id
+from beckon_agent.api.runs.input_documents import input_id
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.run_events import (
@@ -44,6 +46,7 @@ from beckon_agent.core.run_events import (
     CallProgressed,
     CallStarted,
     ClientCallRequested,
+    InputRequested,
     ReasoningDelta,
     RunEvent,
     RunFailed,
@@ -63,17 +66,18 @@ _DECISION = {
 class AguiStream:
     """Encodes one part of a run.
 
-    It takes all events of the run, and skips the parts before. `is_ended` is true after the last event of
-    the part.
+    It takes all events of the run, and skips those before the answers to interrupts. `is_ended` is true after
+    the last event of the part.
     """
 
-    def __init__(self, run: str, thread_id: str, run_id: str, *, agent: str, part: int = 1) -> None:
-        """Encode a part of a run, counted from 1, for the ids that the client has given."""
+    def __init__(
+        self, run: str, thread_id: str, run_id: str, *, agent: str, answered: Collection[str] = ()
+    ) -> None:
+        """Encode what follows the answered interrupts of a run, for the ids that the client has given."""
         self._run = run
         self._ids = {"thread_id": thread_id, "run_id": run_id}
         self._agent = agent
-        self._wanted = part
-        self._part = 1
+        self._to_skip = set(answered)
         self._encoder = EventEncoder()
         self._events: list[BaseEvent] = []
         self._messages = 0
@@ -109,7 +113,7 @@ class AguiStream:
     def end_failed(self, code: str, message: str) -> bytes:
         """Return the last event of a stream that failed."""
         if not self.is_ended:
-            self._part = self._wanted
+            self._to_skip.clear()
             self._finish(RunErrorEvent(message=message, code=code))
         return self._take_bytes()
 
@@ -121,7 +125,13 @@ class AguiStream:
         match event:
             case TextDelta(text) | ReasoningDelta(text):
                 self._grow(text, "reasoning" if isinstance(event, ReasoningDelta) else "text")
-            case CallStarted() | ApprovalRequested() | ClientCallRequested() | CallFinished():
+            case (
+                CallStarted()
+                | ApprovalRequested()
+                | InputRequested()
+                | ClientCallRequested()
+                | CallFinished()
+            ):
                 self._close()
                 self._add_call(event)
             case CallProgressed():
@@ -167,7 +177,9 @@ class AguiStream:
             self._emit(ReasoningEndEvent(message_id=identity))
         self._open = ""
 
-    def _add_call(self, event: CallStarted | ApprovalRequested | ClientCallRequested | CallFinished) -> None:
+    def _add_call(
+        self, event: CallStarted | ApprovalRequested | InputRequested | ClientCallRequested | CallFinished
+    ) -> None:
         match event:
             case CallFinished(identity, _, result, failed):
                 content = result if isinstance(result, str) else json_values.to_json(result)
@@ -194,6 +206,14 @@ class AguiStream:
                     tool_call_id=identity,
                     response_schema=_DECISION,
                 )
+            case InputRequested():
+                self._pending[event.id] = Interrupt(
+                    id=input_id(event.event_id),
+                    reason="input_required",
+                    message=event.message,
+                    tool_call_id=event.id,
+                    response_schema=dict(event.schema),
+                )
 
     def _announce(self, identity: str, name: str, arguments: str) -> None:
         """Add the events of a call, once: after an approval it begins anew."""
@@ -219,10 +239,11 @@ class AguiStream:
         self._close()
         interrupts = list(self._pending.values())
         self._pending = {}
-        if self._part == self._wanted:
-            outcome = RunFinishedInterruptOutcome(interrupts=interrupts)
-            self._finish(RunFinishedEvent(**self._ids, outcome=outcome))
-        self._part += 1
+        if self._to_skip:
+            self._to_skip -= {one.id for one in interrupts}
+            return
+        outcome = RunFinishedInterruptOutcome(interrupts=interrupts)
+        self._finish(RunFinishedEvent(**self._ids, outcome=outcome))
 
     def _end_run(self, event: RunFinished | RunFailed) -> None:
         self._close()
@@ -244,7 +265,7 @@ class AguiStream:
 
     def _finish(self, event: BaseEvent) -> None:
         self._emit(event)
-        self.is_ended = self._part == self._wanted
+        self.is_ended = not self._to_skip
 
     def _message_id(self) -> str:
         if not self._message:
@@ -253,14 +274,14 @@ class AguiStream:
         return self._message
 
     def _emit(self, event: BaseEvent) -> None:
-        if self._part == self._wanted:
+        if not self._to_skip:
             self._events.append(event)
 
 
 def _is_decided(event: RunEvent, pending: dict[str, Interrupt]) -> bool:
     """Return True if a run has continued after its interrupts, maybe without `RunSuspended` before."""
     match event:
-        case CallFinished(identity):
+        case CallFinished(id=identity) | InputRequested(id=identity):
             return identity in pending
         case TextDelta() | ReasoningDelta() | RunFinished():
             return True

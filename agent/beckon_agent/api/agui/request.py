@@ -15,11 +15,10 @@ from ag_ui.core import (
     ToolMessage,
     UserMessage,
 )
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.content import read_part
-from beckon_agent.api.responses.create import ApprovalAnswer
 from beckon_agent.api.responses.request import FunctionTool
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import CLAIMED, Message
@@ -31,7 +30,6 @@ _MAX_MESSAGES = 10_000
 _MAX_TOOLS = 128
 _MAX_CONTEXT = 100
 _MAX_INSTRUCTIONS = 100_000  # characters of context and state
-_MAX_REASON = 2000
 _NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
 
 
@@ -179,40 +177,3 @@ def _to_instructions(body: RunAgentInput) -> str:
         message = f"have {len(text)} characters; send at most {_MAX_INSTRUCTIONS}"
         raise ApiError(400, f"context and state: {message}", code="invalid_request", param="context")
     return f"About the application of the user:\n{text}" if text else ""
-
-
-class _Decision(BaseModel):
-    """The payload of a resume entry."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    approved: bool
-    reason: str | None = Field(None, max_length=_MAX_REASON)
-
-
-def read_answers(resume: Sequence[ResumeEntry]) -> list[tuple[str, ApprovalAnswer]]:
-    """Return the decisions of resume entries, each with its place; raise `ApiError` for one that is none."""
-    return [_read_answer(entry, f"resume.{at}") for at, entry in enumerate(resume)]
-
-
-def _read_answer(entry: ResumeEntry, place: str) -> tuple[str, ApprovalAnswer]:
-    """Return the decision of a resume entry.
-
-    A cancelled entry is a denial. Raises `ApiError` for a payload that does not fit the schema of the
-    interrupt.
-    """
-    if entry.status == "cancelled":
-        reason = "the user closed the request without a decision"
-        return place, ApprovalAnswer(approval_request_id=entry.interrupt_id, approve=False, reason=reason)
-    try:
-        payload = _Decision.model_validate(entry.payload)
-    except ValidationError:
-        message = (
-            f"{place}.payload: must be an object with 'approved', true or false, and maybe 'reason', a text "
-            f"of at most {_MAX_REASON} characters; the arguments of a call cannot be edited"
-        )
-        raise ApiError(400, message, code="invalid_resume", param=f"{place}.payload") from None
-    answer = ApprovalAnswer(
-        approval_request_id=entry.interrupt_id, approve=payload.approved, reason=payload.reason
-    )
-    return place, answer

@@ -62,16 +62,7 @@ async def read_answers(
     the history themselves send it back. Raises `ApiError` for answers to approval requests that this owner
     does not have.
     """
-    return await find_answers(_trailing_answers(given), engine, store, owner)
-
-
-async def find_answers(
-    answers: Sequence[tuple[str, ApprovalAnswer]], engine: Engine, store: Store, owner: str
-) -> Answers | None:
-    """Return the decisions of some answers, each with its place in the request; `None` without answers.
-
-    Raises `ApiError` for answers to approval requests that this owner does not have.
-    """
+    answers = _trailing_answers(given)
     decided: list[tuple[StoredCall, ApprovalAnswer]] = []
     runs: set[str] = set()
     for place, answer in answers:
@@ -91,20 +82,22 @@ async def find_answers(
     return Answers(run, 1 + len({call.step for call in waiting if call.step <= step}), decided)
 
 
-async def decide_calls(answers: Answers, engine: Engine) -> None:
-    """Pass the decisions on to the engine.
+async def decide_calls(
+    run: StoredRun, decided: Sequence[tuple[StoredCall, ApprovalAnswer]], engine: Engine
+) -> None:
+    """Pass the decisions about calls of a run on to the engine.
 
     Raises `ApiError` if a call was already decided otherwise, or the run ended without a decision on it.
     """
-    for call, answer in answers.decided:
-        if answers.run.status in FINAL and call.decision is None:
-            raise _decision_conflict(answer, f"no decision is pending: the response is {answers.run.status}")
+    for call, answer in decided:
+        if run.status in FINAL and call.decision is None:
+            raise _decision_conflict(answer, f"no decision is pending: the response is {run.status}")
         decision = "approved" if answer.approve else "denied"
         if call.decision is None and call.state == "approval":
             done = await engine.decide_call(
                 call.event_id,
                 "approved" if answer.approve else "denied",
-                by=answers.run.owner,
+                by=run.owner,
                 reason=answer.reason or "",
             )
             if done:
@@ -184,7 +177,7 @@ class ResponseCreator:
         engine, store = self.streamer.engine, self.streamer.store
         answers = await read_answers(body.input, engine, store, owner)
         if answers is not None:
-            await decide_calls(answers, engine)
+            await decide_calls(answers.run, answers.decided, engine)
             return answers.run, answers.part
         hosted = find_agent(self.service, body.model or self.service.registry.default)
         options = body.to_options()

@@ -93,6 +93,11 @@ _REQUEST_INPUT = (
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state.in_(("sent", "accepted")))
     .values(state="input", deadline=_DEADLINE, due=None)
 )
+_WRITE_EVENT = (  # a suspended run gets a form later: it goes on for as long as it writes the event
+    update(runs)
+    .where(runs.c.id == bindparam("the_run"), runs.c.status == "suspended")
+    .values(status="queued")
+)
 _ANSWER_INPUT = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "input")
@@ -249,11 +254,15 @@ class SqlJournal:
         sent, came = (exchanged.call, exchanged.reply) if exchanged else (None, None)
 
         def work(connection: Connection) -> bool:
-            if _lock_run_of(connection, event_id) is None:
+            run = _lock_run_of(connection, event_id)
+            if run is None:
                 return False
             members = {"the_call": event_id, "patience": seconds, "input_request": request}
             members |= {"reply_event": came} | ({} if sent is None else {"call_event": sent})
-            return connection.execute(_REQUEST_INPUT, members).rowcount > 0
+            first = connection.execute(_REQUEST_INPUT, members).rowcount > 0
+            if first:
+                connection.execute(_WRITE_EVENT, {"the_run": run[0]})
+            return first
 
         return await self._database.write(work)
 
