@@ -227,7 +227,6 @@ class Journal(Protocol):
         """Store the form of a sent or accepted call: it waits for input from now on, for `seconds`.
 
         Return True unless the call has its result. A suspended run is queued, to add the form to its events.
-        `exchanged` are the events of both directions.
         """
         ...
 
