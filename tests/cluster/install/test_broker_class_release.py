@@ -48,6 +48,7 @@ PROBED = {
 }
 # The node of these tests has two cores, and Knative has asked for most of them.
 SMALL = {"agent": {"replicas": 1}, "shim": {"replicas": 2}, "webhook": {"replicas": 1}}
+VALUES = {"brokers": [BECKON], **SMALL}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def release(helm: Helm) -> Iterator[Helm]:
     """The chart with a Broker of the class, in a namespace that admits restricted pods alone."""
     helm.kube.run("create", "namespace", NAMESPACE)
     helm.kube.run("label", "namespace", NAMESPACE, RESTRICTED)
-    helm.install({"brokers": [BECKON], **SMALL})
+    helm.install(VALUES)
     yield helm
     helm.uninstall()
     helm.kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
@@ -156,6 +157,22 @@ def test_a_stored_call_outlives_the_pod_of_nats(platform: Platform) -> None:
         answer = call.result(200)
 
     assert (answer.status_code, "42" in answer.text) == (200, True), answer.text
+
+
+def test_more_ingresses_run_while_they_use_more_cpu(release: Helm) -> None:
+    kube = release.kube.within(NAMESPACE)
+    more = {"enabled": True, "maxReplicas": 3, "cpu": "1m"}  # an idle ingress uses more than that
+    release.upgrade({**VALUES, "brokerClass": {"ingress": {"autoscaling": more}}})
+
+    def is_scaled() -> bool:
+        return bool(kube.get("deployment", INGRESS)["status"].get("readyReplicas") == 3)
+
+    until(is_scaled, within=240, what="three ready ingresses")
+    autoscaler = kube.get("hpa", INGRESS)
+    release.upgrade(VALUES)
+
+    assert condition(autoscaler, "ScalingActive")[:2] == ("True", "ValidMetricFound")
+    assert autoscaler["status"]["currentMetrics"][0]["resource"]["name"] == "cpu"
 
 
 def test_no_pod_of_the_class_was_refused_anything_or_crashed(release: Helm, platform: Platform) -> None:

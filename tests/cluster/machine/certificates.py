@@ -34,6 +34,7 @@ SUBJECTS = (
     Subject("etcd", "etcd", names=("localhost", "127.0.0.1")),
     Subject("apiserver", "kube-apiserver", names=API_NAMES),
     Subject("apiserver-kubelet-client", "kube-apiserver-kubelet-client", "system:masters"),
+    Subject("front-proxy", "front-proxy-client"),
     Subject("controller-manager", "system:kube-controller-manager"),
     Subject("scheduler", "system:kube-scheduler"),
     Subject("proxy", "system:kube-proxy", "system:node-proxier"),

@@ -13,6 +13,8 @@ from tests.cluster.machine.places import PROGRAMS, Places
 
 BUSYBOX = Path("/bin/busybox")
 DNS_IMAGE = "dev.local/coredns:1"
+METRICS = "metrics-server"
+METRICS_IMAGE = f"dev.local/{METRICS}:1"
 INGRESS_IMAGE = "dev.local/kingress:1"
 INGRESS_HOME = "opt/kingress"
 INGRESS_CODE = Path(__file__).resolve().parent / "ingress"
@@ -22,9 +24,10 @@ NATS = "nats-server"
 
 
 def basic(places: Places) -> Iterator[Image]:
-    """The image that holds a pod together, and the cluster's DNS."""
+    """The images that hold a pod together, of the cluster's DNS, and of its metrics of pods."""
     yield Image(PAUSE_IMAGE, (layer({"bin/busybox": BUSYBOX}),), ("/bin/busybox", "sleep", "infinity"))
     yield program_image(DNS_IMAGE, places.program("coredns", "coredns"), "bin")
+    yield program_image(METRICS_IMAGE, places.program(METRICS, METRICS), "bin")
 
 
 def knative(places: Places, product: str) -> Iterator[Image]:

@@ -12,6 +12,7 @@ from tests.cluster.machine.places import PROGRAMS, Places
 PRODUCTS = {
     "kubernetes": "k8s.io/kubernetes",
     "coredns": "github.com/coredns/coredns",
+    "metrics-server": "sigs.k8s.io/metrics-server",
     "eventing": "knative.dev/eventing",
     "serving": "knative.dev/serving",
     "helm": "helm.sh/helm/v3",

@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 PROPER_NAMES = {
     "kubernetes": "Kubernetes",
     "coredns": "CoreDNS",
+    "metrics-server": "metrics-server",
     "eventing": "Knative Eventing",
     "serving": "Knative Serving",
     "helm": "Helm",
@@ -78,6 +79,7 @@ def start_kubernetes(places: Places) -> None:
     with Step("coredns: ready"):
         kubernetes.kubectl(places, "create", "-f", HERE / "coredns.yaml")
         kubernetes.wait_for_deployments(places, "kube-system")
+    kubernetes.kubectl(places, "create", "-f", HERE / "metrics-server.yaml")
 
 
 def start_knative(places: Places) -> None:
@@ -89,7 +91,7 @@ def start_knative(places: Places) -> None:
     with Step("knative ingress: image loaded"):
         images.load_built(places, [node_images.ingress(places)])
     kubernetes.kubectl(places, "create", "-f", HERE / "ingress" / "ingress.yaml")
-    for namespace in ("knative-eventing", "knative-serving", "kingress"):
+    for namespace in ("knative-eventing", "knative-serving", "kingress", "kube-system"):
         with Step(f"{namespace}: all pods ready"):
             kubernetes.wait_for_deployments(places, namespace)
     for product in ("eventing", "serving"):
