@@ -3,14 +3,22 @@
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.client import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 
 from beckon_agent.core.run_types import Limits
 from tests.agent.long.rig import LongAgent, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, request
-from tests.agent.mcp.task_client import FORM_SESSION, WITH_BOTH, WITH_FORMS, WITH_TASKS, TaskClient, messages
+from tests.agent.mcp.task_client import (
+    FORM_SESSION,
+    MISSING_FORMS,
+    WITH_BOTH,
+    WITH_FORMS,
+    WITH_TASKS,
+    TaskClient,
+    messages,
+)
 from tests.patience import eventually
 
 SLOW = Limits(call_timeout=60)
@@ -166,15 +174,14 @@ async def test_a_long_list_of_arguments_is_cut_in_the_form(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("capabilities", [{}, WITH_TASKS, {"elicitation": {"url": {}}}])
-async def test_without_forms_the_call_is_denied_with_the_cause(
+async def test_without_forms_the_call_is_an_error_with_the_missing_capability(
     rig: Rig, capabilities: dict[str, Any]
 ) -> None:
     async with rig.agent(limits=SLOW) as agent:
-        refused = await TaskClient(agent.http, capabilities).call("danger")
+        error = await TaskClient(agent.http, capabilities).error("tools/call", name="danger", arguments={})
 
-    reason, message = reason_of(refused)
-    assert reason == "denied"
-    assert "does not declare the capability 'elicitation'" in message
+    assert (error["code"], error["data"]) == MISSING_FORMS
+    assert "does not declare the capability 'elicitation'" in error["message"]
     assert rig.tool.calls == []
 
 
@@ -216,14 +223,21 @@ async def test_the_client_of_the_sdk_shows_the_form_and_gets_the_result(
     assert len(rig.tool.calls) == (answer is ACCEPTED)
 
 
-@pytest.mark.parametrize("mode", [LEGACY, MODERN])
-async def test_the_client_of_the_sdk_without_a_person_is_denied(rig: Rig, mode: str) -> None:
-    async with rig.agent() as agent, sdk_client(agent, mode, None) as client:
+async def test_an_earlier_client_of_the_sdk_without_a_person_is_denied(rig: Rig) -> None:
+    async with rig.agent() as agent, sdk_client(agent, LEGACY, None) as client:
         result = await client.call_tool("danger", {})
 
     assert result.is_error is True
     assert result.structured_content is not None
     assert "elicitation" in result.structured_content["error"]["message"]
+
+
+async def test_a_client_of_the_sdk_without_a_person_raises_the_error(rig: Rig) -> None:
+    async with rig.agent() as agent, sdk_client(agent, MODERN, None) as client:
+        with pytest.raises(MCPError, match="needs a person's approval") as raised:
+            await client.call_tool("danger", {})
+
+    assert (raised.value.code, raised.value.data) == MISSING_FORMS
 
 
 async def test_a_call_is_cancelled_when_its_client_goes_before_the_decision(rig: Rig) -> None:

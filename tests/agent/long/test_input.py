@@ -1,5 +1,6 @@
 """Tools that put a form to a person in the middle of a call: stored runs, and each revision of MCP."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -17,7 +18,7 @@ from tests.agent.durable.crashing import Crashing
 from tests.agent.long import shop
 from tests.agent.long.rig import LongAgent, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
-from tests.agent.mcp.task_client import WITH_FORMS, WITH_TASKS, TaskClient
+from tests.agent.mcp.task_client import MISSING_FORMS, WITH_FORMS, WITH_TASKS, TaskClient
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import eventually, until
@@ -167,13 +168,25 @@ async def test_a_state_of_another_call_and_a_wrong_answer_are_errors(rig: Rig) -
 
 
 @pytest.mark.parametrize("capabilities", [{}, WITH_TASKS])
-async def test_a_client_without_forms_is_denied(rig: Rig, capabilities: dict[str, Any]) -> None:
+async def test_a_call_of_a_client_without_forms_is_an_error(rig: Rig, capabilities: dict[str, Any]) -> None:
     async with rig.agent() as agent:
-        refused = await TaskClient(agent.http, capabilities).call("order", HAT)
+        error = await TaskClient(agent.http, capabilities).error("tools/call", name="order", arguments=HAT)
 
-    assert refused["isError"] is True
-    assert refused["structuredContent"]["error"]["reason"] == "denied"
+    assert (error["code"], error["data"]) == MISSING_FORMS
+    assert "order needs input of a person" in error["message"]
     assert shop.ordered == []
+
+
+async def test_a_form_that_comes_later_to_a_client_without_forms_is_an_error(rig: Rig) -> None:
+    form = {"message": "Which year?"}
+    async with rig.agent() as agent:
+        client = TaskClient(agent.http, {})
+        coming = asyncio.create_task(client.error("tools/call", name="report", arguments={}))
+        call = await rig.tool.called()
+        await rig.tool.answer(call, form, **{"ce-beckonstate": "input_required"})
+        error = await coming
+
+    assert (error["code"], error["data"]) == MISSING_FORMS
 
 
 @pytest.mark.parametrize("mode", [LEGACY, MODERN])

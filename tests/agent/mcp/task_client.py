@@ -15,6 +15,11 @@ TASKS = "io.modelcontextprotocol/tasks"
 WITH_TASKS: Mapping[str, Any] = {"extensions": {TASKS: {}}}
 WITH_FORMS: Mapping[str, Any] = {"elicitation": {}}
 WITH_BOTH: Mapping[str, Any] = {**WITH_TASKS, **WITH_FORMS}
+MISSING_FORMS: tuple[int, Mapping[str, Any]] = (
+    -32021,
+    {"requiredCapabilities": {"elicitation": {"form": {}}}},
+)
+"""Code and data of the error for a client that shows no forms."""
 
 FORM_SESSION = {"accept": ACCEPT, "mcp-protocol-version": LEGACY, "mcp-session-id": f"{'a' * 32}-forms"}
 """The headers of a session of 2025-11-25 whose client shows forms."""

@@ -19,12 +19,12 @@ from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.agent_tool import agent_behind
 from beckon_agent.api.mcp.call import MadeCall, RequestedCall, refuse_call
 from beckon_agent.api.mcp.elicitation import (
-    NO_FORMS,
     Context,
     deny_call,
     form_key,
     form_of,
     parse_answer,
+    refuse_without_forms,
     take_form,
     takes_forms,
 )
@@ -127,7 +127,7 @@ class AwaitedCalls:
                 match event:
                     case ApprovalRequested() | InputRequested():
                         limit.deadline = anyio.current_time() + _PERSON_SECONDS
-                        if requested := await self._put_form(caller, event):
+                        if requested := await self._put_form(caller, run, event):
                             return requested
                     case CallStarted():  # from here on its tool's own time counts
                         limit.deadline = math.inf
@@ -159,7 +159,7 @@ class AwaitedCalls:
         return None
 
     async def _put_form(
-        self, caller: _Caller, event: ApprovalRequested | InputRequested
+        self, caller: _Caller, run: StoredRun, event: ApprovalRequested | InputRequested
     ) -> dict[str, object] | None:
         """Put the form of a call to the person at the client; return it if it is a result.
 
@@ -174,7 +174,7 @@ class AwaitedCalls:
         elif (answer := caller.answers.pop(form_key(call), None)) is not None:
             await take_form(self._calls, call, parse_answer(answer))
         elif not takes_forms(context):
-            await self._go_on_without_form(caller, call)
+            await self._go_on_without_form(caller, run, call)
         elif context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             requests = {form_key(call): form_of(call)}
             return {"resultType": "input_required", "inputRequests": requests, "requestState": call.event_id}
@@ -182,12 +182,18 @@ class AwaitedCalls:
             await send({"jsonrpc": "2.0", "id": call.event_id, **form_of(call)})
         return None
 
-    async def _go_on_without_form(self, caller: _Caller, call: StoredCall) -> None:
-        """Refuse a call that needs input of a person; an approval can be decided elsewhere."""
+    async def _go_on_without_form(self, caller: _Caller, run: StoredRun, call: StoredCall) -> None:
+        """Refuse a call that needs input of a person; an approval can be decided elsewhere.
+
+        Raises `MCPError` if the call is the client's own, in revisions with an error for it.
+        """
         if call.state == "input":
-            refused = deny_call(caller.wanted, f"{call.name} needs input of a person, and {NO_FORMS}")
+            message = f"{call.name} needs input of a person, and the client of this run shows no forms"
+            denied = failed_outcome(Reason.DENIED, message)
             await self._calls.store.journal.finish_call(
-                call.event_id, result=refused.result, failed=True, seconds=None
+                call.event_id, result=denied.result, failed=True, seconds=None
             )
+            if is_call(run):
+                refuse_without_forms(caller.context, caller.wanted, "input of a person")
         elif (listener := current_listener()) is not None:
             listener(ProgressReport(0, None, f"{call.name} waits for an approval; decide it at /approvals"))

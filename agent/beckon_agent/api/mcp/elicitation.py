@@ -29,7 +29,7 @@ from beckon_contract.failures import Reason
 from beckon_contract.inputs import InputRequest, InvalidInput, round_of
 
 METHOD = "elicitation/create"
-NO_FORMS = "the client cannot show a form to a person: it does not declare the capability 'elicitation'"
+_NO_FORMS = "the client cannot show a form to a person: it does not declare the capability 'elicitation'"
 _MOST_SHOWN = 10_000  # characters of arguments
 _MOST_REASON = 500  # characters
 _CLOSED = "the form was closed without a decision"
@@ -127,7 +127,7 @@ def request_approval(
     if not isinstance(prepared.action, NeedsApproval):
         return wanted
     if not takes_forms(context):
-        return deny_call(wanted, f"{wanted.name} needs a person's approval, and {NO_FORMS}")
+        return refuse_without_forms(context, wanted, "a person's approval")
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return wanted
     form = approval_form(wanted.name, prepared.arguments)
@@ -140,6 +140,19 @@ def request_approval(
     if decision == "approved":
         return replace(wanted, approved=True)
     return deny_call(wanted, f"a person did not allow this call{f': {reason}' if reason else ''}")
+
+
+def refuse_without_forms(context: Context, wanted: RequestedCall, needed: str) -> CallFinished:
+    """Refuse a call that needs something of a person at a client without forms.
+
+    Since 2026-07-28 ("Lifecycle", client capabilities) that is the error of a missing capability, raised as
+    `MCPError`; in earlier revisions it is a result.
+    """
+    message = f"{wanted.name} needs {needed}, and {_NO_FORMS}"
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return deny_call(wanted, message)
+    required: dict[str, object] = {"requiredCapabilities": {"elicitation": {"form": {}}}}
+    raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, required)
 
 
 def deny_call(wanted: RequestedCall, message: str) -> CallFinished:

@@ -33,7 +33,7 @@ from beckon_agent.api.mcp.call import (
     SendProgress,
     to_refusal,
 )
-from beckon_agent.api.mcp.elicitation import NO_FORMS, deny_call, request_approval, takes_forms
+from beckon_agent.api.mcp.elicitation import refuse_without_forms, request_approval, takes_forms
 from beckon_agent.api.mcp.event_methods import EventMethods
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.api.mcp.pages import page_of
@@ -173,7 +173,7 @@ class Protocol(Server[Any]):
             return await self._calling.make_call(ready, key, self._maker_of(context, ready))
         except InputNeeded:
             if not takes_forms(context):
-                return deny_call(wanted, f"{wanted.name} needs input of a person, and {NO_FORMS}")
+                return refuse_without_forms(context, wanted, "input of a person")
             if self._awaited is None:
                 return refuse_input(ToolCall("requested", wanted.name, wanted.arguments))
             # It has no effect before its first form: so it can be called once more, as a stored run.
