@@ -26,7 +26,7 @@ _INDEX = "docs/README.md"
 _DECISIONS = "docs/decisions"
 _ROOT_PAGES = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md")
 _LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(([^)\s]+)\)")
-_IMAGE = re.compile(r"(!\[[^\]]*\]\(|<img [^>]*src=\")([^)\s\"]+)")
+_IMAGE = re.compile(r"(!\[[^\]]*\]\(|<img [^>]*src=\"|<source [^>]*srcset=\")([^)\s\"]+)")
 _FENCE = re.compile(r"^( *(?:```|~~~)\w*).*")
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
@@ -189,7 +189,7 @@ class _Page(HTMLParser):
         for name, value in attrs:
             if value and name in ("id", "name"):
                 self.ids.add(value)
-            elif value and name in ("href", "src"):
+            elif value and name in ("href", "src", "srcset"):
                 self.targets.add(value)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import httpx
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
@@ -122,25 +121,26 @@ class Scene:
     name: str
     play: Callable[[Stage], None]
     size: ViewportSize
-    look: Literal["light", "dark"] = "light"
 
     def take(self, browser: Browser, platform: LocalPlatform, model: ModelThread) -> None:
-        """Play it, and take its picture."""
-        context = browser.new_context(viewport=self.size, color_scheme=self.look, reduced_motion="reduce")
+        """Play it, and take its picture in light and in dark."""
+        context = browser.new_context(viewport=self.size, color_scheme="light", reduced_motion="reduce")
         page = context.new_page()
         page.goto(platform.url)
         page.get_by_label("Your question").wait_for()
         self.play(Stage(page, platform, model))
         page.evaluate("document.fonts.ready.then(() => true)")
         page.screenshot(path=IMAGES / f"{self.name}.png")
+        page.emulate_media(color_scheme="dark")
+        page.screenshot(path=IMAGES / f"{self.name}-dark.png")
         context.close()
 
 
 SCENES = (
     Scene("page", chat, DESKTOP),
-    Scene("page-approval", approval, PHONE, "dark"),
+    Scene("page-approval", approval, PHONE),
     Scene("page-tools", tools, DESKTOP),
-    Scene("page-tool", tool, {"width": 1100, "height": 1000}, "dark"),
+    Scene("page-tool", tool, {"width": 1100, "height": 1000}),
     Scene("page-run", run, {"width": 1100, "height": 800}),
     Scene("page-runs", runs, PHONE),
 )

@@ -10,6 +10,7 @@ from supply_chain.site import find_broken_links, list_pages, main, read_navigati
 
 PAGES = list_pages()
 SOURCE = "https://git.example/beckon/v1"
+PICTURE = '<picture><source srcset="images/a-dark.png"><img src="images/a.png"></picture>'
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,7 @@ def test_the_navigation_has_each_page_of_the_index_once() -> None:
         ("[a](../tests/conftest.py)", "", "a"),
         ("[a](https://a.example/) [b](#here)", SOURCE, "[a](https://a.example/) [b](#here)"),
         ("![a](images/page.png)", "", "![a](images/page.png)"),
+        (PICTURE, "", PICTURE),
         ("```console cluster\n[a](../x)\n```", "", "```console\n[a](../x)\n```"),
     ],
 )
@@ -68,12 +70,13 @@ def test_a_link_to_nothing_is_found(tmp_path: Path) -> None:
     links = "".join(
         f'<a href="{to}">x</a>' for to in ("a/", "a/#there", "a/#gone", "b/", "https://x.example/")
     )
-    (tmp_path / "index.html").write_text(f'<p id="top">{links}<img src="none.png">')
+    (tmp_path / "index.html").write_text(f'<p id="top">{links}<img src="none.png"><source srcset="dark.png">')
     (tmp_path / "a" / "index.html").write_text('<h2 id="there">There</h2><a href="../#top">up</a>')
 
     assert sorted(find_broken_links(tmp_path)) == [
         "a/#gone in index.html",
         "b/ in index.html",
+        "dark.png in index.html",
         "none.png in index.html",
     ]
 

@@ -35,6 +35,9 @@ def kubelet(places: Places, resolver: Path) -> dict[str, Any]:
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        # Tests kill the same container several times a minute; by default it would stay away for 40 s then.
+        "featureGates": {"KubeletCrashLoopBackOffMax": True},
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
         # Starts of many pods at once are what the tests do all day.
         "serializeImagePulls": False,
         "registryPullQPS": 0,
