@@ -178,8 +178,10 @@ async def test_without_forms_the_call_is_an_error_with_the_missing_capability(
     rig: Rig, capabilities: dict[str, Any]
 ) -> None:
     async with rig.agent(limits=SLOW) as agent:
-        error = await TaskClient(agent.http, capabilities).error("tools/call", name="danger", arguments={})
+        answer = await TaskClient(agent.http, capabilities).post("tools/call", name="danger", arguments={})
 
+    error = answer.json()["error"]
+    assert answer.status_code == 400
     assert (error["code"], error["data"]) == MISSING_FORMS
     assert "does not declare the capability 'elicitation'" in error["message"]
     assert rig.tool.calls == []

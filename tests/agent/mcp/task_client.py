@@ -41,11 +41,14 @@ class TaskClient:
     path: str = "/mcp"
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    async def post(self, method: str, **params: Any) -> httpx.Response:
+        """Return the response to a request."""
+        body, headers = self._request(method, params), {**routing(method, params), **self.headers}
+        return await self.http.post(self.path, json=body, headers=headers)
+
     async def send(self, method: str, **params: Any) -> dict[str, Any]:
         """Return the whole answer to a request."""
-        body, headers = self._request(method, params), {**routing(method, params), **self.headers}
-        answer = await self.http.post(self.path, json=body, headers=headers)
-        document: dict[str, Any] = answer.json()
+        document: dict[str, Any] = (await self.post(method, **params)).json()
         return document
 
     @asynccontextmanager

@@ -93,7 +93,7 @@ _REQUEST_INPUT = (
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state.in_(("sent", "accepted")))
     .values(state="input", deadline=_DEADLINE, due=None)
 )
-_WRITE_EVENT = (  # a suspended run gets a form later: it goes on for as long as it writes the event
+_QUEUE_SUSPENDED = (  # for a form in a late reply: the run goes on until its event is written
     update(runs)
     .where(runs.c.id == bindparam("the_run"), runs.c.status == "suspended")
     .values(status="queued")
@@ -261,7 +261,7 @@ class SqlJournal:
             members |= {"reply_event": came} | ({} if sent is None else {"call_event": sent})
             first = connection.execute(_REQUEST_INPUT, members).rowcount > 0
             if first:
-                connection.execute(_WRITE_EVENT, {"the_run": run[0]})
+                connection.execute(_QUEUE_SUSPENDED, {"the_run": run[0]})
             return first
 
         return await self._database.write(work)
