@@ -15,6 +15,7 @@ from beckon_agent.core.run_events import (
     CallFinished,
     CallProgressed,
     CallStarted,
+    InputRequested,
     ReasoningDelta,
     RunEvent,
     RunFailed,
@@ -41,6 +42,11 @@ class EventNumbers:
         """Add an event published by an earlier process."""
         self.last += 1
         self._count_event(event)
+
+    @property
+    def published_forms(self) -> frozenset[str]:
+        """The event ids of the calls with a published form."""
+        return frozenset(str(value) for kind, value in self._known if kind is InputRequested)
 
     def missing_events(self, turns: int) -> Sequence[RunEvent]:
         """Return the events to publish first when a run is resumed.

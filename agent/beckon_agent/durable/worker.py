@@ -175,10 +175,15 @@ class RunWorker:
                 await self._end_run(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.publish(event)
             case RunSuspended():
-                await self.after_what_was_said(
-                    lambda said: self._store.runs.suspend(self.run.id, self._holder, said)
-                )
+                await self._suspend_run()
                 self.broadcast.publish(event)
+
+    async def _suspend_run(self) -> None:
+        """Suspend the run. A form that has come too late for this process is published by the next one."""
+        forms = self._numbers.published_forms
+        await self.after_what_was_said(
+            lambda said: self._store.runs.suspend(self.run.id, self._holder, said, forms=forms)
+        )
 
     async def _fail_run(self, code: str, message: str, retry_after: int | None = None) -> None:
         failed = Ended("failed", error={"code": code, "message": message})

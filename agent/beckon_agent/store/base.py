@@ -117,10 +117,13 @@ class Runs(Protocol):
         """
         ...
 
-    async def suspend(self, run_id: str, holder: str, said: LogEntries = NOTHING) -> RunStatus:
+    async def suspend(
+        self, run_id: str, holder: str, said: LogEntries = NOTHING, *, forms: Collection[str] = ()
+    ) -> RunStatus:
         """Suspend a waiting run, without a holder; return its new status.
 
-        That is `queued` if the awaited decision or answer has come in the meantime.
+        That is `queued` if the awaited decision or answer has come in the meantime, or if a call waits for
+        input and is none of `forms`: those are the event ids of the calls with a form in the run's log.
         """
         ...
 

@@ -4,11 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.agent.agui.conftest import kinds, read_events, result_of, text_of, user
 from tests.agent.long import shop
-from tests.agent.long.rig import LongAgent, Rig
+from tests.agent.long.rig import LongAgent, Rig, reply
 from tests.agent.scripted_model import asks_for, says
+from tests.patience import eventually
+from tests.shim.support import Posted
 
 HAT = asks_for(("order", {"name": "hat"}))
 SIZE = {"size": 7}
@@ -131,3 +134,28 @@ async def test_a_form_that_comes_later_ends_the_open_stream_with_its_interrupt(r
     assert (form.message, form.response_schema) == (FORM["message"], FORM["schema"])
     assert "2026" in again.headers["ce-beckoninput"]
     assert (result_of(ended).content, text_of(ended)) == ('{"pages":42}', "It says 42.")
+
+
+async def test_a_form_that_comes_while_another_call_is_made_ends_the_stream_as_well(rig: Rig) -> None:
+    async def answer_the_quick_last(call: Posted) -> web.Response:
+        if call.headers["ce-type"] == "hurried":
+            await rig.tool.gate.wait()
+        return web.Response(body=b"{}", headers={**reply(call), "ce-beckonstate": "accepted"})
+
+    rig.tool.by_hand.behaviour = answer_the_quick_last
+    rig.tool.gate.clear()
+    async with rig.agent(asks_for(("report", {}), ("hurried", {})), says("It says 42.")) as agent:
+        stream = asyncio.create_task(run(agent))
+        await rig.tool.called(2)
+        report = rig.tool.call("report")
+
+        async def form_is_stored() -> bool:
+            return await rig.tool.answer(
+                report, FORM, **{"ce-beckonstate": "input_required"}
+            ) == 202 and bool((await agent.http.get("/inputs")).json()["data"])
+
+        await eventually(form_is_stored)
+        rig.tool.gate.set()
+        (form,) = interrupts_of(await asyncio.wait_for(stream, 10))
+
+    assert form.message == FORM["message"]

@@ -256,6 +256,19 @@ async def test_a_run_whose_answer_came_before_it_was_suspended_is_queued(store: 
     assert [run.id for run in await store.runs.claim_runs(OTHER, seconds=LONG, most=9)] == ["r1"]
 
 
+async def test_a_run_is_queued_for_a_form_that_is_not_in_its_log(store: Store) -> None:
+    await called(store, "r1", call("first"), call("second", 1))
+    for name in ("first", "second"):
+        await store.journal.mark_sent("r1", ME, name)
+        assert await store.journal.store_input_request(name, {"message": "?", "schema": {}}, seconds=60)
+
+    assert await store.runs.suspend("r1", ME, forms=["first"]) == "queued"
+    [run] = await store.runs.claim_runs(OTHER, seconds=LONG, most=9)
+    assert await store.runs.suspend(run.id, OTHER, forms=["first", "second"]) == "suspended"
+
+    assert await store.runs.claim_runs(OTHER, seconds=LONG, most=9) == []
+
+
 async def test_only_runs_that_ended_so_long_ago_are_purged(store: Store, url: str) -> None:
     await ended(store, "old")
     await ended(store, "follower", previous="old")

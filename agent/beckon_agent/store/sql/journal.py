@@ -29,6 +29,7 @@ from beckon_agent.store.sql.steps import (
     append_events,
     lock_held,
     lost_over,
+    queue_for_new_form,
     requeue_run,
 )
 from beckon_agent.store.sql.tables import calls, runs, turns
@@ -92,11 +93,6 @@ _REQUEST_INPUT = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state.in_(("sent", "accepted")))
     .values(state="input", deadline=_DEADLINE, due=None)
-)
-_QUEUE_SUSPENDED = (  # for a form in a late reply: the run goes on until its event is written
-    update(runs)
-    .where(runs.c.id == bindparam("the_run"), runs.c.status == "suspended")
-    .values(status="queued")
 )
 _ANSWER_INPUT = (
     update(calls)
@@ -261,7 +257,7 @@ class SqlJournal:
             members |= {"reply_event": came} | ({} if sent is None else {"call_event": sent})
             first = connection.execute(_REQUEST_INPUT, members).rowcount > 0
             if first:
-                connection.execute(_QUEUE_SUSPENDED, {"the_run": run[0]})
+                queue_for_new_form(connection, run[0])
             return first
 
         return await self._database.write(work)

@@ -36,7 +36,14 @@ from beckon_agent.store.sql.conversations import (
 from beckon_agent.store.sql.conversations import load_messages as messages_of_chain
 from beckon_agent.store.sql.counters import sweep_counters
 from beckon_agent.store.sql.database import Database, now
-from beckon_agent.store.sql.steps import HELD, append_events, load_past, requeue_run, usage_of
+from beckon_agent.store.sql.steps import (
+    HELD,
+    append_events,
+    load_past,
+    queue_for_new_form,
+    requeue_run,
+    usage_of,
+)
 from beckon_agent.store.sql.tables import conversations, runs, segments
 
 _GIVEN = [member.name for member in fields(NewRun) if member.name not in ("input", "request")]
@@ -184,9 +191,20 @@ class SqlRuns:
             statement, members["these"] = _RELEASE_SOME, list(only)
         await self._database.write(lambda connection: connection.execute(statement, members).rowcount)
 
-    async def suspend(self, run_id: str, holder: str, said: LogEntries = NOTHING) -> RunStatus:
-        """Suspend a run until an approval or a late answer."""
-        return await self._database.write(lambda connection: _suspend_run(connection, run_id, holder, said))
+    async def suspend(
+        self, run_id: str, holder: str, said: LogEntries = NOTHING, *, forms: Collection[str] = ()
+    ) -> RunStatus:
+        """Suspend a run until an approval, input or a late answer."""
+        members = {"the_run": run_id, "the_holder": holder}
+
+        def work(connection: Connection) -> RunStatus:
+            if connection.execute(_LET_GO, members).rowcount == 0:
+                raise NotHeld(run_id)
+            append_events(connection, run_id, said)
+            queued = requeue_run(connection, run_id) or queue_for_new_form(connection, run_id, forms)
+            return "queued" if queued else "suspended"
+
+        return await self._database.write(work)
 
     async def end_run(
         self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING
@@ -269,13 +287,6 @@ def _claim_runs(connection: Connection, holder: str, seconds: float, most: int) 
     connection.execute(_TAKE, {"these": claimed, "holder": holder, "lease": seconds})
     ordered = _STORED.where(runs.c.id.in_(claimed)).order_by(runs.c.created_at, runs.c.id)
     return [_to_run(row) for row in connection.execute(ordered)]
-
-
-def _suspend_run(connection: Connection, run_id: str, holder: str, said: LogEntries) -> RunStatus:
-    if connection.execute(_LET_GO, {"the_run": run_id, "the_holder": holder}).rowcount == 0:
-        raise NotHeld(run_id)
-    append_events(connection, run_id, said)
-    return "queued" if requeue_run(connection, run_id) else "suspended"
 
 
 def _end_run(connection: Connection, run_id: str, holder: str | None, ended: Ended, said: LogEntries) -> bool:

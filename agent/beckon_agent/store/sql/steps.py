@@ -3,7 +3,7 @@
 Each shared document is stored once, under its digest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, func, or_, select, update
@@ -109,6 +109,19 @@ def requeue_run(connection: Connection, run_id: str) -> bool:
         update(runs)
         .where(runs.c.id == run_id, runs.c.status == "suspended", going_on)
         .values(status="queued")
+    )
+    return connection.execute(statement).rowcount > 0
+
+
+def queue_for_new_form(connection: Connection, run_id: str, known: Collection[str] = ()) -> bool:
+    """Queue a suspended run with a form that is not in its log yet; return True if it was queued.
+
+    `known` are the event ids of the calls with a form in the log. The caller has locked the run. It continues
+    until the form is in its log, and is suspended again.
+    """
+    new = exists().where(calls.c.run_id == run_id, calls.c.state == "input", calls.c.event_id.not_in(known))
+    statement = (
+        update(runs).where(runs.c.id == run_id, runs.c.status == "suspended", new).values(status="queued")
     )
     return connection.execute(statement).rowcount > 0
 
