@@ -46,10 +46,12 @@ from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.telemetry.spans import log_fields, start_telemetry
 from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
-from beckon_runtime.asgi import DrainingServer, server_config
+from beckon_runtime.asgi import DrainingServer, LimitedConfig, server_config
+from beckon_runtime.certificates import CertificateFolder, CertificateUnusable
 from beckon_runtime.logs import log_config
 from beckon_runtime.process import CannotListen, listen, refuse_start
 from beckon_runtime.settings import setting_problems
+from beckon_runtime.tls import TlsPort
 from beckon_sources.api_types import NotConfigured
 
 
@@ -91,18 +93,31 @@ async def served_beside(config: uvicorn.Config, listener: socket.socket | None) 
 class AgentServer(DrainingServer):
     """Drains on SIGTERM or SIGINT, reports it at /readyz, then stops.
 
-    It stops when all runs have ended. Runs longer than `drain_seconds` are cut off.
+    It stops when all runs have ended. Runs longer than `drain_seconds` are cut off. With `tls` it serves a
+    second port.
     """
 
-    def __init__(self, config: uvicorn.Config, service: Service, drain_seconds: float) -> None:
+    def __init__(
+        self, config: LimitedConfig, service: Service, drain_seconds: float, tls: TlsPort | None = None
+    ) -> None:
         super().__init__(config, self._drain_service)
         self._service = service
         self._drain_seconds = drain_seconds
+        self._serve_tls = None if tls is None else functools.partial(tls.serve, self, config)
+        self._serving_tls: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve; all permanent objects are loaded by then."""
         await super().startup(sockets)
+        if self._serve_tls is not None:
+            self._serving_tls = asyncio.create_task(self._serve_tls())
         settle_memory()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the ports, and end the connections of both."""
+        if self._serving_tls is not None:
+            self._serving_tls.cancel()
+        await super().shutdown(sockets)
 
     async def _drain_service(self) -> None:
         logger.info("draining: runs in progress: %d", self._service.running)
@@ -134,18 +149,33 @@ def main() -> int:
         log_config("agent", readable=readable, level=settings.log_level, fields=log_fields)
     )
     try:
-        listener = listen(settings.host, settings.port)
-        for_metrics = None
-        if settings.metrics_port is not None:
-            cure = "set BECKON_METRICS_PORT to another port"
-            for_metrics = listen(settings.host, settings.metrics_port, cure)
+        listeners = _Listeners(
+            listen(settings.host, settings.port),
+            _listen_beside(settings.host, settings.metrics_port, "BECKON_METRICS_PORT"),
+            _listen_beside(
+                settings.host, settings.tls_port if settings.tls_folder else None, "BECKON_TLS_PORT"
+            ),
+        )
     except CannotListen as error:
         return refuse_start("beckon_agent", str(error))
     with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        return runner.run(_serve_agent(settings, listener, for_metrics))
+        return runner.run(_serve_agent(settings, listeners))
 
 
-async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics: socket.socket | None) -> int:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Listeners:
+    """The sockets of the agent's ports; `None` for those that are not served."""
+
+    own: socket.socket
+    metrics: socket.socket | None
+    tls: socket.socket | None
+
+
+def _listen_beside(host: str, port: int | None, setting: str) -> socket.socket | None:
+    return None if port is None else listen(host, port, f"set {setting} to another port")
+
+
+async def _serve_agent(settings: Settings, listeners: _Listeners) -> int:
     metrics = Metrics(settings.may_read_metrics())
     opened = _host_cluster(settings, metrics) if settings.watched_namespaces() else _host_folders(settings)
     connector = aiohttp.TCPConnector(limit=0)
@@ -156,6 +186,7 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
             opened as registry,
             _open_store(settings) as store,
             _open_push(settings, store) as push,
+            _follow_certificate(settings, listeners.tls) as tls,
             aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session,
         ):
             limits = SharedLimits(store.counters, metrics.limit_reached)
@@ -191,10 +222,10 @@ async def _serve_agent(settings: Settings, listener: socket.socket, for_metrics:
             scraped = server_config(
                 metrics_app(service), policy, few, lifespan="off", closing_seconds=_CLOSING_SECONDS
             )
-            server = AgentServer(config, service, settings.drain_seconds)
+            server = AgentServer(config, service, settings.drain_seconds, tls)
             logger.info("listening on %s:%d", settings.host, settings.port)
-            async with served_beside(scraped, for_metrics):
-                await server.serve(sockets=[listener])
+            async with served_beside(scraped, listeners.metrics):
+                await server.serve(sockets=[listeners.own])
     except _CannotStart as error:
         return refuse_start("beckon_agent", str(error))
     return 0
@@ -208,6 +239,25 @@ def _set_options(storage: RunStorage, settings: Settings) -> RunStorage:
         stored_events=settings.mcp_events,
         namespace=settings.agent_namespace,
     )
+
+
+@contextlib.asynccontextmanager
+async def _follow_certificate(
+    settings: Settings, listener: socket.socket | None
+) -> AsyncIterator[TlsPort | None]:
+    """Load the certificate of the TLS port, and follow its changes; `None` without one."""
+    if listener is None or settings.tls_folder is None:
+        yield None
+        return
+    try:
+        certificate = CertificateFolder(settings.tls_folder)
+    except CertificateUnusable as error:
+        raise _CannotStart(f"BECKON_TLS_FOLDER: {error}") from None
+    following = asyncio.create_task(certificate.follow_changes())
+    try:
+        yield TlsPort(listener, certificate)
+    finally:
+        following.cancel()
 
 
 @contextlib.asynccontextmanager

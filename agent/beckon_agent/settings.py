@@ -36,6 +36,13 @@ class Settings(ServingSettings):
         description="A port of its own for /metrics, which then is at no other: every caller that reaches it "
         "reads the names of agents and tools.",
     )
+    tls_folder: Path | None = Field(
+        None,
+        description="The folder of a certificate, tls.crt, and its key, tls.key, as Kubernetes mounts a "
+        "Secret of the type kubernetes.io/tls: HTTPS is served as well, at BECKON_TLS_PORT. A renewed "
+        "certificate is served within seconds.",
+    )
+    tls_port: int = Field(8443, ge=1, le=65535, description="The port of HTTPS, with BECKON_TLS_FOLDER.")
     metrics_users: str = Field(
         "",
         description="Without that port: who may read /metrics, key:NAME or oidc:SUBJECT separated by "

@@ -1,6 +1,7 @@
 """The command line's client of a running agent, and the answers stored there."""
 
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _LONG = httpx.Timeout(
 
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_UNKNOWN_AUTHORITY = range(18, 22)  # X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT and the three after it
+_TRUST_CURE = "to trust its authority, set SSL_CERT_FILE to the authority's certificate"
 _WITH_CALLS = {"beckon": {"events": True}}  # a chunk for each tool call that begins or ends
 
 Message = Mapping[str, object]
@@ -141,6 +144,8 @@ class AgentClient:
             raise self._no_agent_error(error) from None
 
     def _no_agent_error(self, error: httpx.HTTPError) -> CommandError:
+        if (problem := _certificate_problem(error)) is not None:
+            return CommandError(f"the certificate of {self.url} cannot be trusted: {problem}")
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             here = httpx.URL(self.url).host in _LOOPBACK
             cure = "start one: beckon up" if here else "check the URL, and that the network leads there"
@@ -184,6 +189,17 @@ async def _read_events(response: httpx.Response) -> AsyncIterator[tuple[str, dic
             if name == "error":
                 raise CommandError(str(document.get("detail", document)))
             yield name, document
+
+
+def _certificate_problem(error: BaseException) -> str | None:
+    """Return why a server's certificate was refused, and the cure; `None` if it was not the cause."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None:
+        return None
+    cure = f"; {_TRUST_CURE}" if cause.verify_code in _UNKNOWN_AUTHORITY else ""
+    return f"{cause.verify_message.rstrip('.')}{cure}"
 
 
 def _failure_of(response: httpx.Response) -> CommandError:

@@ -264,5 +264,8 @@ class LimitedProtocol(HttpToolsProtocol):
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         self.transport.write(head.encode("ascii") + body)
+        if not self.transport.can_write_eof():  # TLS has no half-open connections
+            self.transport.close()
+            return
         self.transport.write_eof()
         self._ours.refused(self)

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 import resource
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -12,8 +14,11 @@ import pytest
 import uvicorn
 
 from beckon_runtime.asgi import server_config
+from beckon_runtime.certificates import CertificateFolder
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.tls import TlsPort
+from tests.certified import Certified
 from tests.patience import PATIENCE, until
 
 GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -77,10 +82,13 @@ class Client:
 
 
 class Served:
-    def __init__(self, server: uvicorn.Server, port: int, app: App) -> None:
+    def __init__(
+        self, server: uvicorn.Server, port: int, app: App, trust: ssl.SSLContext | None = None
+    ) -> None:
         self.app = app
         self._server = server
-        self._port = port
+        self.port = port
+        self._trust = trust
         self._clients: list[Client] = []
 
     @property
@@ -88,32 +96,50 @@ class Served:
         return len(self._server.server_state.connections)
 
     async def connect(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self._port))
+        opened = await asyncio.open_connection("127.0.0.1", self.port, ssl=self._trust)
+        client = Client(*opened)
         self._clients.append(client)
         return client
 
     async def status(self, data: bytes = GET) -> int:
         return (await (await (await self.connect()).send(data)).head())[0]
 
+    async def refuses(self) -> bool:
+        """Return True for a 503, or at the TLS port for a connection closed before its handshake."""
+        try:
+            return await self.status() == 503
+        except ConnectionResetError:
+            return self._trust is not None
+
     def close(self) -> None:
         for client in self._clients:
             client.writer.transport.abort()
 
 
+Serve = Callable[..., contextlib.AbstractAsyncContextManager[Served]]
+
+
 @contextlib.asynccontextmanager
-async def served(address: str = "127.0.0.1", **limits: float) -> AsyncIterator[Served]:
+async def serve(
+    address: str = "127.0.0.1", *, tls: Certified | None = None, **limits: float
+) -> AsyncIterator[Served]:
     app = App()
     given = {"total": 100, "per_client": 100, **limits}
     settings = ConnectionLimits(
         int(given.pop("total")), int(given.pop("per_client")), **{name: given[name] for name in given}
     )
     config = server_config(app, OriginPolicy.at(address), settings, lifespan="off", closing_seconds=1)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener, secure = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
-    running = Served(server, listener.getsockname()[1], app)
+    tasks = set()
+    if tls is not None:
+        secure.setblocking(False)
+        tasks.add(asyncio.create_task(TlsPort(secure, CertificateFolder(tls.folder)).serve(server, config)))
+    port = (listener if tls is None else secure).getsockname()[1]
+    running = Served(server, port, app, None if tls is None else tls.trust)
     try:
         yield running
     finally:
@@ -121,10 +147,25 @@ async def served(address: str = "127.0.0.1", **limits: float) -> AsyncIterator[S
         running.close()
         for listening in server.servers:
             listening.close()
+        for task in tasks:
+            task.cancel()
+        secure.close()
         await until(lambda: not server.server_state.connections and not server.server_state.tasks)
 
 
-async def test_a_page_by_dns_rebinding_reaches_no_application() -> None:
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
+    """A certificate for this machine."""
+    return Certified.issue(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(params=["http", "https"])
+def served(request: pytest.FixtureRequest, certified: Certified) -> Serve:
+    """The limits hold at both ports of a server."""
+    return functools.partial(serve, tls=certified if request.param == "https" else None)
+
+
+async def test_a_page_by_dns_rebinding_reaches_no_application(served: Serve) -> None:
     async with served() as server:
         client = await (await server.connect()).send(EVIL)
         status, head = await client.head()
@@ -136,14 +177,14 @@ async def test_a_page_by_dns_rebinding_reaches_no_application() -> None:
     assert server.app.paths == []
 
 
-async def test_a_request_of_http_1_1_needs_a_host_at_any_address() -> None:
+async def test_a_request_of_http_1_1_needs_a_host_at_any_address(served: Serve) -> None:
     async with served("0.0.0.0") as server:  # any name is allowed there
         statuses = [await server.status(f"GET / HTTP/{version}\r\n\r\n".encode()) for version in (1.0, 1.1)]
 
     assert statuses == [200, 400]
 
 
-async def test_half_open_connections_leave_room_for_others() -> None:
+async def test_half_open_connections_leave_room_for_others(served: Serve) -> None:
     async with served(total=20, per_client=1000) as server:
         silent = [await server.connect() for _ in range(60)]
         slow = [await (await server.connect()).send(GET[:20]) for _ in range(60)]
@@ -153,14 +194,14 @@ async def test_half_open_connections_leave_room_for_others() -> None:
         assert await slow[0].rest() == b""
 
 
-async def test_connections_that_are_served_are_not_closed_for_others() -> None:
+async def test_connections_that_are_served_are_not_closed_for_others(served: Serve) -> None:
     stream = GET.replace(b"/ ", b"/stream ")
     async with served(total=5, per_client=1000) as server:
         held = [await (await server.connect()).send(stream) for _ in range(5)]
         for client in held:
             await client.reader.readuntil(b"first")
 
-        assert await server.status() == 503
+        assert await server.refuses()
 
         server.app.go_on.set()
         for client in held:
@@ -168,7 +209,7 @@ async def test_connections_that_are_served_are_not_closed_for_others() -> None:
         assert await server.status() == 200  # in place of one that is idle now
 
 
-async def test_one_client_cannot_take_the_places_of_all() -> None:
+async def test_one_client_cannot_take_the_places_of_all(served: Serve) -> None:
     async with served(total=100, per_client=3) as server:
         first = await (await server.connect()).send(GET)
         await first.reader.readuntil(b"0\r\n\r\n")
@@ -179,16 +220,16 @@ async def test_one_client_cannot_take_the_places_of_all() -> None:
 
 
 @pytest.mark.parametrize("data", [GET[:1], GET[:30], POST, POST + b"bo"])
-async def test_a_request_that_does_not_arrive_in_time_is_408(data: bytes) -> None:
-    async with served(receive_seconds=0.1) as server:
+async def test_a_request_that_does_not_arrive_in_time_is_408(served: Serve, data: bytes) -> None:
+    async with served(receive_seconds=0.5) as server:
         client = await (await server.connect()).send(data)
 
         assert (await client.head())[0] == 408
-        assert b"took longer than 0.1 s" in await client.rest()
+        assert b"took longer than 0.5 s" in await client.rest()
 
 
-async def test_a_byte_now_and_then_is_too_slow() -> None:
-    async with served(receive_seconds=0.2) as server:
+async def test_a_byte_now_and_then_is_too_slow(served: Serve) -> None:
+    async with served(receive_seconds=0.4) as server:
         client = await server.connect()
 
         async def drip() -> None:
@@ -202,8 +243,8 @@ async def test_a_byte_now_and_then_is_too_slow() -> None:
         await asyncio.gather(dripping, return_exceptions=True)
 
 
-async def test_silent_and_idle_connections_are_closed() -> None:
-    async with served(idle_seconds=0.1) as server:
+async def test_silent_and_idle_connections_are_closed(served: Serve) -> None:
+    async with served(idle_seconds=0.5) as server:
         silent = await server.connect()
         idle = await (await server.connect()).send(GET)
         await idle.reader.readuntil(b"0\r\n\r\n")
@@ -212,33 +253,33 @@ async def test_silent_and_idle_connections_are_closed() -> None:
         assert await idle.rest() == b""
 
 
-async def test_a_long_answer_outlives_every_limit_on_requests() -> None:
-    async with served(receive_seconds=0.05, idle_seconds=0.05) as server:
+async def test_a_long_answer_outlives_every_limit_on_requests(served: Serve) -> None:
+    async with served(receive_seconds=0.3, idle_seconds=0.3) as server:
         client = await (await server.connect()).send(GET.replace(b"/ ", b"/stream "))
         await client.reader.readuntil(b"first")
-        await asyncio.sleep(0.3)  # six times what a request may take
+        await asyncio.sleep(1)  # three times what a request may take
         server.app.go_on.set()
 
         assert b"nothing" in await client.reader.readuntil(b"0\r\n\r\n")
 
 
-async def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
-    async with served(idle_seconds=0.1) as server:
+async def test_a_client_that_does_not_read_its_answer_is_dropped(served: Serve) -> None:
+    async with served(idle_seconds=0.5) as server:
         client = await (await server.connect()).send(GET.replace(b"/ ", b"/flood "))
 
         await until(lambda: server.app.paths and not server.connections)
         assert len(await client.rest()) < 1000 * 65_536
 
 
-async def test_headers_of_any_size_are_not_taken() -> None:
+async def test_headers_of_any_size_are_not_taken(served: Serve) -> None:
     async with served() as server:
         client = await (await server.connect()).send(GET[:-2] + b"a: " + b"x" * 70_000)
 
         assert (await client.head())[0] == 431
 
 
-async def test_a_connection_serves_many_requests_ahead_of_their_answers() -> None:
-    async with served(receive_seconds=0.2, idle_seconds=0.2) as server:
+async def test_a_connection_serves_many_requests_ahead_of_their_answers(served: Serve) -> None:
+    async with served(receive_seconds=0.4, idle_seconds=0.4) as server:
         client = await (await server.connect()).send((POST + b"body") * 20)
         for _ in range(20):
             assert b"body" in await client.reader.readuntil(b"0\r\n\r\n")

@@ -104,16 +104,14 @@ class Runs(Protocol):
     ) -> frozenset[str]:
         """Extend the holder's leases; return the ids of runs still held.
 
-        They last for `seconds` from now. `only` are the runs in progress in this process: the leases of
-        others under the same holder run out.
+        They last for `seconds` from now. `only` are the runs in progress in this process; others run out.
         """
         ...
 
     async def release_runs(self, holder: str, *, seconds: float, only: Collection[str] | None = None) -> None:
         """Queue runs of this holder again, all or only some.
 
-        Others may claim them after `seconds`. The holder does not count as lost, and the time in between does
-        not count as work on the run.
+        Others may claim them after `seconds`. The holder counts as present, the time in between as no work.
         """
         ...
 
@@ -122,8 +120,8 @@ class Runs(Protocol):
     ) -> RunStatus:
         """Suspend a waiting run, without a holder; return its new status.
 
-        That is `queued` if the awaited decision or answer has come in the meantime, or if a call waits for
-        input and is none of `forms`: those are the event ids of the calls with a form in the run's log.
+        That is `queued` if what it waits for has come, or a form that is not in its log; `forms` are the event
+        ids of the calls whose forms are.
         """
         ...
 
@@ -236,8 +234,7 @@ class Journal(Protocol):
     async def store_input_answer(self, event_id: str, answer: Mapping[str, Any]) -> bool:
         """Store the answer to the form of a call; return True for the first one.
 
-        The call may be sent again with it, under the id `next_call_id(event_id)`. Its run goes on if it waits
-        for nothing else.
+        The call may be sent again with it, as `next_call_id(event_id)`. Its run goes on unless it waits for more.
         """
         ...
 

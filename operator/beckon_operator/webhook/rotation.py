@@ -26,6 +26,7 @@ from beckon_operator.webhook.certificates import (
 )
 from beckon_operator.webhook.cluster import StoredSecret, Trust, WebhookCluster, WriteConflict
 from beckon_operator.webhook.metrics import WebhookMetrics
+from beckon_runtime.certificates import server_context
 from beckon_sources.api_types import ApiError, is_temporary
 
 
@@ -230,13 +231,6 @@ class CertificateRotator:
             logger.warning(
                 "the certificates cannot be looked after: %s; trying again", text, exc_info=unforeseen
             )
-
-
-def server_context() -> ssl.SSLContext:
-    """Return a context for TLS 1.2 and later, still without a certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
 
 
 def load_pair(context: ssl.SSLContext, pair: CertificatePair) -> None:

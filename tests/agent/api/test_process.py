@@ -4,11 +4,14 @@ import asyncio
 import signal
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.agent.agent_process import run_to_end, serving
 from tests.agent.running_agent import user
-from tests.agent.scripted_model import KEY, Reply, chunk, sse
+from tests.agent.scripted_model import KEY, Reply, chunk, says, sse
+from tests.certified import Certified
+from tests.e2e.local_platform import port_range
 from tests.patience import eventually
 
 
@@ -82,3 +85,35 @@ async def test_a_setting_that_cannot_be_is_one_clear_line(settings: dict[str, st
     assert said in lines[0]
     assert KEY not in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+async def test_https_is_served_beside_with_a_certificate_that_may_be_renewed(tmp_path: Path) -> None:
+    certified = Certified.issue(tmp_path)
+    port = str(port_range())
+    settings = {"BECKON_TLS_FOLDER": str(tmp_path), "BECKON_TLS_PORT": port}
+    request = {"model": "beckon", "messages": [user("go")]}
+    async with (
+        serving(tmp_path / "none", says("Yes."), **settings) as agent,
+        httpx.AsyncClient(base_url=f"https://localhost:{port}", verify=certified.trust) as secure,
+    ):
+        answer = await secure.post("/v1/chat/completions", json=request)
+        card = (await secure.get("/.well-known/agent-card.json")).json()
+        agent.process.send_signal(signal.SIGTERM)
+        status, said = await agent.ended()
+
+    assert answer.json()["choices"][0]["message"]["content"] == "Yes."
+    assert card["supportedInterfaces"][0]["url"].startswith(f"https://localhost:{port}/")
+    assert status == 0, said
+
+
+async def test_a_folder_without_a_certificate_is_named(tmp_path: Path) -> None:
+    ended = await run_to_end(
+        OPENAI_BASE_URL="http://127.0.0.1:9/v1",
+        BECKON_TLS_FOLDER=str(tmp_path),
+        BECKON_TLS_PORT=str(port_range()),
+    )
+
+    assert ended.returncode == 2
+    assert ended.stderr.endswith(
+        f"beckon_agent: BECKON_TLS_FOLDER: {tmp_path}/tls.crt: No such file or directory\n"
+    )

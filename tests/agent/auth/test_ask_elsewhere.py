@@ -15,9 +15,11 @@ import pytest_asyncio
 from beckon_agent.auth.authentication import make_authenticator
 from beckon_agent.auth.options import AccessOptions
 from beckon_contract.api_keys import new_entry, new_key
+from beckon_runtime.certificates import server_context
 from tests.agent.auth.closed_service import ClosedService, closed_service, terms
 from tests.agent.event_platform import EventPlatform
 from tests.agent.scripted_model import says
+from tests.certified import Certified
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import clean_environment
 from tests.e2e.terminal import Terminal
@@ -47,9 +49,9 @@ async def service(
 
 
 async def run(
-    *words: str, key: str = "", given: str = "", cwd: Path | None = None
+    *words: str, key: str = "", given: str = "", cwd: Path | None = None, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    settings = {"BECKON_API_KEY": key} if key else {}
+    settings |= {"BECKON_API_KEY": key} if key else {}
     return await asyncio.to_thread(beckon, *words, settings=settings, given=given, cwd=cwd)
 
 
@@ -106,6 +108,31 @@ async def test_an_agent_that_does_not_answer_is_not_replaced_by_a_local_one(
     assert printed.returncode == 1
     assert printed.stderr.startswith(f"beckon: no agent answers at {url} (")
     assert cure in printed.stderr
+    assert printed.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "cause"),
+    [
+        ("127.0.0.1", "unable to get local issuer certificate; to trust its authority, set SSL_CERT_FILE"),
+        ("127.0.0.2", "certificate is not valid for '127.0.0.2'\n"),
+    ],
+)
+async def test_a_certificate_that_is_not_trusted_is_the_cause(host: str, cause: str, tmp_path: Path) -> None:
+    certified = Certified.issue(tmp_path)
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(certified.authority.cert_pem.bytes())
+    context = server_context()
+    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    server = await asyncio.start_server(lambda *_: None, host, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    trusted = {"SSL_CERT_FILE": str(authority)} if "not valid" in cause else {}
+    async with server:
+        printed = await run("ask", "--url", f"https://{host}:{port}", "hello", cwd=tmp_path, **trusted)
+
+    assert printed.returncode == 1
+    assert printed.stderr.startswith(f"beckon: the certificate of https://{host}:{port} cannot be trusted: ")
+    assert cause in printed.stderr
     assert printed.stderr.count("\n") == 1
 
 

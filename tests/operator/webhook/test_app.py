@@ -18,8 +18,9 @@ from cryptography import x509
 from beckon_operator.webhook.app import MAX_BODY, WebhookService
 from beckon_operator.webhook.certificates import read_certificate_set
 from beckon_operator.webhook.cluster import StoredSecret, Trust, WebhookCluster
-from beckon_operator.webhook.rotation import RotationStep, server_context, take_step
+from beckon_operator.webhook.rotation import RotationStep, take_step
 from beckon_operator.webhook.settings import WebhookSettings
+from beckon_runtime.certificates import server_context
 from beckon_runtime.process import CannotListen
 from tests.operator.webhook.asking import TEXT, event_type, request
 from tests.operator.webhook.objects import Objects

@@ -31,6 +31,11 @@ http://{{ include "beckon.host" (dict "root" . "service" "beckon-demo-model") }}
 {{ .Values.access.existingSecret | default "beckon-agent-keys" }}
 {{- end }}
 
+{{/* The Secret with the certificate of the agent; empty without HTTPS. */}}
+{{- define "beckon.agentTls" -}}
+{{- .Values.agent.tls.existingSecret | default (ternary "beckon-agent-tls" "" (not (empty .Values.agent.tls.issuer.name))) -}}
+{{- end }}
+
 {{/* The Brokers whose time limit the operator may write, NAMESPACE/NAME, as a JSON array. */}}
 {{- define "beckon.timeoutBrokers" -}}
 {{- $found := list }}
