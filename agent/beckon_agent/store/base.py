@@ -120,8 +120,8 @@ class Runs(Protocol):
     ) -> RunStatus:
         """Suspend a waiting run, without a holder; return its new status.
 
-        That is `queued` if what it waits for has come, or a form that is not in its log; `forms` are the event
-        ids of the calls whose forms are.
+        That is `queued` if what it waits for has come, or a form that is not in its log. `forms` are the
+        event ids of the calls whose forms are.
         """
         ...
 
@@ -234,7 +234,7 @@ class Journal(Protocol):
     async def store_input_answer(self, event_id: str, answer: Mapping[str, Any]) -> bool:
         """Store the answer to the form of a call; return True for the first one.
 
-        The call may be sent again with it, as `next_call_id(event_id)`. Its run goes on unless it waits for more.
+        The call may be sent again with it as `next_call_id(event_id)`. Its run goes on if it waits for no more.
         """
         ...
 
