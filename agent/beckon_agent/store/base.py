@@ -234,7 +234,7 @@ class Journal(Protocol):
     async def store_input_answer(self, event_id: str, answer: Mapping[str, Any]) -> bool:
         """Store the answer to the form of a call; return True for the first one.
 
-        The call may be sent again with it as `next_call_id(event_id)`. Its run goes on if it waits for no more.
+        The call may be sent again with it as `next_call_id(event_id)`. Its run goes on if nothing else waits.
         """
         ...
 
