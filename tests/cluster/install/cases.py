@@ -84,6 +84,9 @@ CASES: Mapping[str, dict[str, Any]] = {
         },
         "store": {"existingSecret": "database"},
     },
+    "https": {
+        "agent": {"tls": {"issuer": {"name": "own", "kind": "ClusterIssuer"}, "hosts": ["a.example.com"]}}
+    },
     "a-file-of-runs": {
         "agent": {"replicas": 1},
         "store": {"sqlite": {"size": "1Gi", "storageClass": "fast"}},

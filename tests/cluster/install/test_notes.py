@@ -39,6 +39,7 @@ def test_the_notes_show_only_of_weaknesses_that_are_there(chart: Chart, tmp_path
     strong = {
         "model": {"baseURL": "https://models.example/v1"},
         "brokers": [KAFKA],
+        "agent": {"tls": {"existingSecret": "certificate"}},
         "access": {"existingSecret": "keys"},
         "store": {"existingSecret": "database"},
     }
@@ -53,6 +54,7 @@ def test_the_notes_show_only_of_weaknesses_that_are_there(chart: Chart, tmp_path
     [
         ({"demoModel": {"enabled": False}}, "There is no model"),
         ({"agent": {"replicas": 1}}, "agent.replicas is 1"),
+        ({"agent": {"replicas": 2}}, "agent.tls is not set"),
         ({"operator": {"replicas": 1}}, "operator.replicas is 1"),
         ({"shim": {"replicas": 1}}, "shim.replicas is 1"),
         ({"webhook": {"replicas": 1}}, "webhook.replicas is 1"),

@@ -15,6 +15,8 @@ BUSYBOX = Path("/bin/busybox")
 DNS_IMAGE = "dev.local/coredns:1"
 METRICS = "metrics-server"
 METRICS_IMAGE = f"dev.local/{METRICS}:1"
+CERTIFICATES = "cert-manager"
+CERTIFICATES_IMAGE = f"dev.local/{CERTIFICATES}:1"
 INGRESS_IMAGE = "dev.local/kingress:1"
 INGRESS_HOME = "opt/kingress"
 INGRESS_CODE = Path(__file__).resolve().parent / "ingress"
@@ -24,10 +26,11 @@ NATS = "nats-server"
 
 
 def basic(places: Places) -> Iterator[Image]:
-    """The images that hold a pod together, of the cluster's DNS, and of its metrics of pods."""
+    """The images that hold a pod together, of the cluster's DNS, metrics of pods, and certificates."""
     yield Image(PAUSE_IMAGE, (layer({"bin/busybox": BUSYBOX}),), ("/bin/busybox", "sleep", "infinity"))
     yield program_image(DNS_IMAGE, places.program("coredns", "coredns"), "bin")
     yield program_image(METRICS_IMAGE, places.program(METRICS, METRICS), "bin")
+    yield program_image(CERTIFICATES_IMAGE, places.program(CERTIFICATES, CERTIFICATES), "bin")
 
 
 def knative(places: Places, product: str) -> Iterator[Image]:

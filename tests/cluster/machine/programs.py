@@ -13,6 +13,7 @@ PRODUCTS = {
     "kubernetes": "k8s.io/kubernetes",
     "coredns": "github.com/coredns/coredns",
     "metrics-server": "sigs.k8s.io/metrics-server",
+    "cert-manager": "github.com/cert-manager/cert-manager",
     "eventing": "knative.dev/eventing",
     "serving": "knative.dev/serving",
     "helm": "helm.sh/helm/v3",
@@ -120,8 +121,8 @@ class _BuildProgress:
 def fingerprint(module: Path, flags: tuple[str, ...]) -> str:
     """What the programs are made of, as one line."""
     digest = hashlib.sha256(repr((flags, sorted(ENVIRONMENT.items()))).encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((module / name).read_bytes())
+    for path in (module / "go.mod", module / "go.sum", *sorted(module.glob("*.go"))):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -27,6 +27,7 @@ PROPER_NAMES = {
     "kubernetes": "Kubernetes",
     "coredns": "CoreDNS",
     "metrics-server": "metrics-server",
+    "cert-manager": "cert-manager",
     "eventing": "Knative Eventing",
     "serving": "Knative Serving",
     "helm": "Helm",
@@ -80,6 +81,10 @@ def start_kubernetes(places: Places) -> None:
         kubernetes.kubectl(places, "create", "-f", HERE / "coredns.yaml")
         kubernetes.wait_for_deployments(places, "kube-system")
     kubernetes.kubectl(places, "create", "-f", HERE / "metrics-server.yaml")
+    module = programs.source("cert-manager", f"{programs.PRODUCTS['cert-manager']}/pkg/controller")
+    for kinds in sorted(module.glob("deploy/crds/*.yaml")):
+        kubernetes.kubectl(places, "create", "-f", kinds)
+    kubernetes.kubectl(places, "create", "-f", HERE / "cert-manager.yaml")
 
 
 def start_knative(places: Places) -> None:
@@ -91,7 +96,7 @@ def start_knative(places: Places) -> None:
     with Step("knative ingress: image loaded"):
         images.load_built(places, [node_images.ingress(places)])
     kubernetes.kubectl(places, "create", "-f", HERE / "ingress" / "ingress.yaml")
-    for namespace in ("knative-eventing", "knative-serving", "kingress", "kube-system"):
+    for namespace in ("knative-eventing", "knative-serving", "kingress", "cert-manager", "kube-system"):
         with Step(f"{namespace}: all pods ready"):
             kubernetes.wait_for_deployments(places, namespace)
     for product in ("eventing", "serving"):
