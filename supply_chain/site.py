@@ -27,6 +27,7 @@ _DECISIONS = "docs/decisions"
 _ROOT_PAGES = ("README.md", "ARCHITECTURE.md", "SECURITY.md", "CHANGELOG.md", "CONTRIBUTING.md")
 _LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(([^)\s]+)\)")
 _IMAGE = re.compile(r"(!\[[^\]]*\]\(|<img [^>]*src=\"|<source [^>]*srcset=\")([^)\s\"]+)")
+_PICTURE = re.compile(r'<picture><source [^>]*srcset="([^"]+)"><img src="([^"]+)"([^>]*)></picture>')
 _FENCE = re.compile(r"^( *(?:```|~~~)\w*).*")
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
@@ -72,7 +73,9 @@ def _rewrite_line(line: str, file: str, pages: dict[str, str], source: str) -> s
         path, _ = resolve(found[2])
         return found[1] + relpath(PurePosixPath(path).relative_to("docs"), here)
 
-    return _LINK.sub(move_link, _IMAGE.sub(move_image, line))
+    moved = _LINK.sub(move_link, _IMAGE.sub(move_image, line))
+    # The theme shows each by the colours of the page, which a reader may switch.
+    return _PICTURE.sub(r'<img src="\2#only-light"\3><img src="\1#only-dark"\3>', moved)
 
 
 def read_navigation(pages: dict[str, str]) -> list[dict[str, object]]:

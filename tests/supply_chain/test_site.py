@@ -57,7 +57,7 @@ def test_the_navigation_has_each_page_of_the_index_once() -> None:
         ("[a](../tests/conftest.py)", "", "a"),
         ("[a](https://a.example/) [b](#here)", SOURCE, "[a](https://a.example/) [b](#here)"),
         ("![a](images/page.png)", "", "![a](images/page.png)"),
-        (PICTURE, "", PICTURE),
+        (PICTURE, "", '<img src="images/a.png#only-light"><img src="images/a-dark.png#only-dark">'),
         ("```console cluster\n[a](../x)\n```", "", "```console\n[a](../x)\n```"),
     ],
 )
