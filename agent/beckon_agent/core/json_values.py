@@ -139,7 +139,11 @@ def clean_strings(value: object, depth: int = 0) -> object:
 
 def first_piece(source: Mapping[str, object], *keys: str) -> str:
     """Return the first non-empty string among these members, as `piece` does."""
-    return next((found for key in keys if (found := as_string(source.get(key)))), "")
+    for key in keys:
+        value = source.get(key)
+        if value and isinstance(value, str):
+            return value
+    return ""
 
 
 def first_text(source: Mapping[str, object], *keys: str) -> str:

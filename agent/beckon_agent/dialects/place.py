@@ -80,8 +80,11 @@ class Place:
         self._last = text[-1]
         self._last_letter = text.rstrip()[-1:] or self._last_letter
         self.said = self.said or not text.isspace()
-        parts = re.split("(`+)", text) if "`" in text or self._run else [text]
-        for part in filter(None, parts):
+        if self._run or "`" in text:
+            self._advance_in_code(text)
+
+    def _advance_in_code(self, text: str) -> None:
+        for part in filter(None, re.split("(`+)", text)):
             if part[0] == "`":
                 self._run += len(part)
             else:

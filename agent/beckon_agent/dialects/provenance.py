@@ -96,11 +96,6 @@ class Provenance:
         self._messages = messages
         self._declarations = declarations
 
-    @cached_property
-    def size(self) -> int:
-        """The number of characters to search."""
-        return sum(map(len, self._request_texts()))
-
     def contains_calls(self, calls: Sequence[RawCall], markup: str) -> bool:
         """True if the calls come from the conversation.
 
@@ -125,7 +120,7 @@ class Provenance:
 
         The texts of a spelling are joined, once directly and once by line breaks.
         """
-        if self.size > SEARCHED:
+        if sum(map(len, self._request_texts())) > SEARCHED:
             return None
         spellings = [list(self._request_texts())]
         while len(spellings) <= _NESTED:  # JSON in a string of JSON is opened level by level

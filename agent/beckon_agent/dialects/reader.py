@@ -63,8 +63,10 @@ class Grammar:
         return frozenset(literal[:end] for literal in self._literals for end in range(1, len(literal)))
 
     @cached_property
-    def _initials(self) -> frozenset[str]:
-        return frozenset(literal[0] for literal in self._literals)
+    def _initials(self) -> re.Pattern[str]:
+        """The first characters of the literals, for a quick look at prose without any."""
+        first = "".join({literal[0] for literal in self._literals})
+        return re.compile(f"[{re.escape(first)}]" if first else "(?!)")
 
     @cached_property
     def _longest(self) -> int:
@@ -86,9 +88,9 @@ class Grammar:
 
         It may also be the beginning of a longer one.
         """
-        for start in range(max(at, len(text) - self._longest), len(text)):
-            if text[start] in self._initials and text[start:] in self._prefixes:
-                return start
+        for initial in self._initials.finditer(text, max(at, len(text) - self._longest)):
+            if text[initial.start() :] in self._prefixes:
+                return initial.start()
         return len(text)
 
 
@@ -166,7 +168,10 @@ class MarkupReader:
 
     def _show_text(self, text: str) -> None:
         """Show text; blanks after a held call are held with it. Other text decides about the held calls."""
-        if self._held and (not text or text.isspace()):
+        if not self._held:
+            self._show_now(text)
+            return
+        if not text or text.isspace():
             self._hold_calls(text)
             return
         if self._holds_call and not self._held_whole:
@@ -198,8 +203,11 @@ class MarkupReader:
             return
         if not self._said and self._grammar.trims:
             self._blank, text = [], text.lstrip()
-        self._out += [TextDelta(piece) for piece in (*self._blank, text) if piece]
-        self._blank.clear()
+        if self._blank:
+            self._out += [TextDelta(piece) for piece in self._blank if piece]
+            self._blank.clear()
+        if text:
+            self._out.append(TextDelta(text))
         self._said = True
         self._after_call = False
 

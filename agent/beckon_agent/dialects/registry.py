@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
@@ -210,6 +211,7 @@ class Native:
 NATIVE: Final = Native(_ANY)
 
 
+@lru_cache(maxsize=64)
 def native_dialect(model: str, base_url: str, text_calls: TextCalls) -> Native:
     """Return the native dialect for a model of this name at this server."""
     if text_calls == "any":

@@ -102,9 +102,10 @@ class _EventReader:
         name, value = name.strip(), value.removeprefix(b" ")
         if name == b"event":
             self._event = value.decode("utf-8", "replace")
-        if name != b"data" or not value.strip():
+        content = value.strip()
+        if name != b"data" or not content:
             return None
-        if value.strip() == b"[DONE]":
+        if content == b"[DONE]":
             self.done = True
             return None
         return self._complete_event(value)

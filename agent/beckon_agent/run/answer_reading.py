@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from beckon_agent.core.json_values import to_json
 from beckon_agent.core.model_types import (
     AnswerDetails,
     Declaration,
@@ -22,7 +23,7 @@ from beckon_agent.dialects.provenance import Provenance
 logger = logging.getLogger(__name__)
 
 _NOTED_REFUSALS = 20
-_SEARCHED_AT_ONCE = 20_000  # characters, about 10 ms
+_SEARCHED_AT_ONCE = 30_000  # characters of a request's JSON, about 10 ms
 
 
 class AnswerReading:
@@ -91,12 +92,14 @@ class Screen:
     def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:
         self.refused: list[RefusedCall] = []
         self._offered = {str(tool.get("function", tool).get("name")) for tool in declarations}
+        self._request = messages, declarations
         self._provenance = Provenance(messages, declarations)
 
     @property
     def is_slow(self) -> bool:
         """True if `allows` may take more than a few milliseconds."""
-        return self._provenance.size > _SEARCHED_AT_ONCE
+        # Written at once: to visit each value of twenty declarations would take a millisecond.
+        return len(to_json(self._request)) > _SEARCHED_AT_ONCE
 
     def allow_calls(self, calls: Sequence[RawCall], markup: str) -> bool:
         """True if all of these calls may be made.
