@@ -134,10 +134,11 @@ def make_router(
             else:
                 await service.admit_request(hosted, completion.id)
                 run = service.run_agent(hosted, messages, options, admitted=completion.id)
-        events = PacedStream(_remember_run(run, completion.run, memory))
+        remembered = _remember_run(run, completion.run, memory)
         if not body.stream:
-            found = await unless_gone(request.receive, _collect_events(events))
+            found = await unless_gone(request.receive, _collect_events(remembered))
             return JsonResponse(completion.to_document(found))
+        events = PacedStream(remembered)
         await unless_gone(request.receive, _wait_for_first(events, pace.first_event))
         return EventStream(
             _stream_chunks(completion, events, pace, with_usage=body.wants_usage), pace.stalled
@@ -166,16 +167,12 @@ async def _remember_run(
             yield event
 
 
-async def _collect_events(events: PacedStream[RunEvent]) -> list[RunEvent]:
-    found: list[RunEvent] = []
+async def _collect_events(events: AsyncGenerator[RunEvent]) -> list[RunEvent]:
     try:
-        while (event := await events.take_item()) is not None:
-            found.append(event)
+        async with aclosing(events):
+            return [event async for event in events]
     except EXPECTED as error:
         raise to_api_error(error) from error
-    finally:
-        await events.close()
-    return found
 
 
 async def _wait_for_first(events: PacedStream[RunEvent], seconds: float) -> None:
