@@ -177,6 +177,9 @@ async def run(plan: Plan) -> int:
             "BECKON_SHIM_REPLY_PORT": str(reply_port),
             "BECKON_LOG_LEVEL": "error",
             "BECKON_SHIM_KEYS": load.KEY,
+            # All connections of the bench are of one client, which by default has half of a port's.
+            "BECKON_MAX_CONNECTIONS_PER_CLIENT": str(2 * max(plan.waiting)),
+            "BECKON_MAX_CONNECTIONS": str(2 * max(plan.waiting)),
         }
         shim = await start("beckon_shim", environment=environment)
         children.append(shim)

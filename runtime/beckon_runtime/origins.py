@@ -12,6 +12,7 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from beckon_runtime.problem import Problem
 
@@ -65,16 +66,13 @@ class OriginPolicy:
         checks_host = self.loopback or bool(self.hosts)
         if not checks_host and not self.pages_checked:
             return None
-        given: dict[bytes, list[str]] = {b"host": [], b"origin": []}
-        for name, value in headers:
-            if name in given:
-                given[name].append(value.decode("latin-1"))
-        host = _split_authority(given[b"host"][0]) if len(given[b"host"]) == 1 else None
+        hosts, origins = _read_values(headers)
+        host = _split_authority(hosts[0]) if len(hosts) == 1 else None
         if checks_host and host is None:
             return unclear_host()
         if checks_host and host is not None and not self._serves(host[0]):
-            return _wrong_host(given[b"host"][0])
-        for origin in given[b"origin"]:
+            return _wrong_host(hosts[0])
+        for origin in origins:
             if host is None or not self._allows(origin, *host, same_origin=checks_host):
                 return _foreign_page(origin)
         return None
@@ -104,6 +102,18 @@ class OriginPolicy:
         return same_origin and name == host and (port or default) == (host_port or default)
 
 
+def _read_values(headers: Headers) -> tuple[list[str], list[str]]:
+    """Return the values of all headers Host, and of all headers Origin."""
+    hosts, origins = [], []
+    for name, value in headers:
+        if name == b"host":
+            hosts.append(value.decode("latin-1"))
+        elif name == b"origin":
+            origins.append(value.decode("latin-1"))
+    return hosts, origins
+
+
+@lru_cache(maxsize=256)  # clients call by few names, with every request
 def is_loopback(host: str) -> bool:
     """Return True for a name or address of this machine: 127.0.0.0/8, ::1, localhost."""
     try:
@@ -160,6 +170,7 @@ def _is_local(name: str) -> bool:
     return is_loopback(name) or name.endswith(".localhost")
 
 
+@lru_cache(maxsize=256)
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)
