@@ -4,6 +4,8 @@ Pages are those of `docs/`, and the Markdown files of the root that they link to
 Zensical, with search; the navigation is the index, `docs/README.md`. Links that leave the pages become
 addresses below `--source`, or plain text without one. Each local link of the built pages is followed. One
 that leads nowhere ends the build with exit code 2.
+
+The site of a version is in a folder of its own. The others that are there stay, and a reader selects one.
 """
 
 import argparse
@@ -14,10 +16,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from urllib.parse import unquote, urlsplit
+
+from packaging.version import InvalidVersion, Version
 
 from supply_chain.packages import ROOT
 from supply_chain.release import BadRelease, current_version
@@ -94,6 +99,34 @@ def read_navigation(pages: dict[str, str]) -> list[dict[str, object]]:
     return groups
 
 
+def add_version(folder: Path, source: str) -> Path:
+    """Build the site of the current version, and return its folder; raise `BadRelease`.
+
+    `versions.json` of the folder lists all versions that are there, in the form of mike, which the theme
+    reads. The page of the folder itself leads to the newest.
+    """
+    built = build_site(folder / current_version(), source)
+    versions = sorted(_find_versions(folder), reverse=True)
+    listed = [
+        {"version": str(one), "title": str(one), "aliases": ["latest"] if one == versions[0] else []}
+        for one in versions
+    ]
+    (folder / "versions.json").write_text(json.dumps(listed, indent=2) + "\n", encoding="utf-8")
+    newest = f"{versions[0]}/"
+    (folder / "index.html").write_text(
+        f'<!doctype html><meta charset="utf-8"><title>Beckon</title>'
+        f'<meta http-equiv="refresh" content="0; url={newest}"><a href="{newest}">Beckon {versions[0]}</a>\n',
+        encoding="utf-8",
+    )
+    return built
+
+
+def _find_versions(folder: Path) -> Iterator[Version]:
+    for page in folder.glob("*/index.html"):
+        with suppress(InvalidVersion):
+            yield Version(page.parent.name)
+
+
 def build_site(folder: Path, source: str) -> Path:
     """Build the site into a folder, which is made anew; raise `BadRelease`."""
     if source and not re.fullmatch(r"https://[^\s()]+[^\s()/]", source):
@@ -148,7 +181,7 @@ def _configuration(pages: dict[str, str]) -> str:
         "search.highlight",
     ]
     return f"""[project]
-site_name = "Beckon {current_version()}"
+site_name = "Beckon"
 site_description = "An LLM agent platform on Knative and CloudEvents"
 nav = [
 {navigation}
@@ -167,6 +200,8 @@ media = "(prefers-color-scheme: dark)"
 scheme = "slate"
 toggle.icon = "lucide/moon"
 toggle.name = "Switch to light mode"
+[project.extra.version]
+provider = "mike"
 [project.markdown_extensions]
 attr_list = {{}}
 md_in_html = {{}}
@@ -222,12 +257,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--source", default="", help="address of the sources, such as https://git.example/v1")
     options = parser.parse_args(words)
     try:
-        folder = build_site(options.folder, options.source)
+        built = add_version(options.folder, options.source)
     except BadRelease as error:
         sys.stderr.write(f"site: {error}\n")
         return 2
-    count = sum(1 for _ in folder.rglob("*.html"))
-    sys.stdout.write(f"{count} pages, each local link followed: {folder / 'index.html'}\n")
+    count = sum(1 for _ in built.rglob("*.html"))
+    sys.stdout.write(f"{count} pages, each local link followed: {built / 'index.html'}\n")
     return 0
 
 

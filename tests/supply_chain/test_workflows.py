@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from supply_chain.sbom import IMAGES
 from tests.cluster.machine import programs
 from tests.cluster.machine.places import places
 
+SOURCE = "https://git.example/o/beckon/blob/v1.2.3"
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
 # A stand-in for GitHub's command line: it notes what it is called with.
 GH = """#!/bin/sh
@@ -150,6 +152,7 @@ def test_the_release_on_github_has_notes_wheels_and_bills(tmp_path: Path, versio
         "sbom-wheels/beckon.wheel.cdx.json",
         "sbom-images-amd64/beckon-shim.image.cdx.json",
         "sbom-images-arm64/beckon-shim.image.cdx.json",
+        "site/site.tar.gz",
     ):
         (tmp_path / "dist" / name).parent.mkdir(parents=True)
         (tmp_path / "dist" / name).touch()
@@ -165,8 +168,38 @@ def test_the_release_on_github_has_notes_wheels_and_bills(tmp_path: Path, versio
         f"release create v{version} --repo o/beckon --verify-tag {kind} --title Beckon {version} "
         "--notes-file dist/notes/notes.md dist/wheels/beckon-1.2.3-py3-none-any.whl "
         "dist/sbom-wheels/beckon.wheel.cdx.json "
-        "dist/beckon-shim.amd64.cdx.json dist/beckon-shim.arm64.cdx.json"
+        "dist/beckon-shim.amd64.cdx.json dist/beckon-shim.arm64.cdx.json dist/site/site.tar.gz"
     )
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_the_site_of_a_release_has_the_versions_before_it(tmp_path: Path, earlier: bool) -> None:
+    (script,) = [text for name, text in scripts() if name == "release/site" and "gh release" in text]
+    programs_of_step = {
+        # Like GitHub's command line, which fails without a release that has such a file.
+        "gh": 'test -e last.tar.gz && cp last.tar.gz "$8"',
+        "make": "mkdir dist/site/1.2.3 && touch dist/site/1.2.3/index.html",
+    }
+    for name, text in programs_of_step.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    if earlier:
+        (tmp_path / "1.2.2").mkdir()
+        (tmp_path / "1.2.2" / "index.html").touch()
+        subprocess.run(("tar", "-czf", "last.tar.gz", "1.2.2"), cwd=tmp_path, check=True)
+    variables = {
+        "SOURCE": SOURCE,
+        "GITHUB_REPOSITORY": "o/beckon",
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+    }
+
+    subprocess.run(
+        ("bash", "-euo", "pipefail", "-c", script), cwd=tmp_path, env={**os.environ, **variables}, check=True
+    )
+
+    with tarfile.open(tmp_path / "dist" / "site.tar.gz") as packed:
+        pages = {name.removeprefix("./") for name in packed.getnames() if name.endswith("index.html")}
+    assert pages == {"1.2.3/index.html"} | ({"1.2.2/index.html"} if earlier else set())
 
 
 def git(folder: Path, *words: str) -> str:
