@@ -8,7 +8,7 @@ import sys
 
 from tests import registry
 from tests.cluster.images.building import PACKAGES, built_images
-from tests.cluster.machine import packages, programs
+from tests.cluster.machine import packages, policy_engine, programs
 from tests.cluster.machine.commands import ClusterError
 from tests.cluster.machine.locks import alone
 from tests.cluster.machine.places import places
@@ -21,7 +21,7 @@ def main() -> int:
         packages.require_root()
         with alone(own):
             # All packages at the beginning: apt refuses to work twice at the same time.
-            packages.install((*packages.NEEDED, *PACKAGES, *registry.PACKAGES))
+            packages.install((*packages.NEEDED, *PACKAGES, *policy_engine.PACKAGES, *registry.PACKAGES))
             programs.build_all(own, tuple(programs.PRODUCTS))
         built_images(own)
     except ClusterError as error:

@@ -4,7 +4,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from tests.cluster.machine import cgroups, network, packages
+from tests.cluster.machine import cgroups, network, packages, policy_engine
 from tests.cluster.machine.commands import ClusterError, Step, output, say
 from tests.cluster.machine.locks import alone
 from tests.cluster.machine.places import MARKER, Places
@@ -37,6 +37,7 @@ def clean(places: Places) -> str:
     killed = cgroups.kill_everything()
     mounts = unmount(places)
     links = network.remove()
+    policy_engine.remove_rules()
     groups = cgroups.remove()
     network.restore_settings(places)
     files = remove_strays(places)

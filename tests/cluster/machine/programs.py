@@ -14,6 +14,7 @@ PRODUCTS = {
     "coredns": "github.com/coredns/coredns",
     "metrics-server": "sigs.k8s.io/metrics-server",
     "cert-manager": "github.com/cert-manager/cert-manager",
+    "kube-router": "github.com/cloudnativelabs/kube-router/v2",
     "eventing": "knative.dev/eventing",
     "serving": "knative.dev/serving",
     "helm": "helm.sh/helm/v3",
@@ -21,8 +22,9 @@ PRODUCTS = {
     "nats-server": "github.com/nats-io/nats-server/v2",
     "actionlint": "github.com/rhysd/actionlint",
 }
-LINTERS = ("kube-score", "actionlint")
-"""Built when the lints of manifests and workflows run: a cluster does without them."""
+EXTRAS = ("kube-router", "kube-score", "actionlint")
+"""Built when the tests of network policies, and the lints of manifests and workflows run: a cluster does
+without them."""
 STAMP = "built-from"
 REPORT_SECONDS = 20.0
 # Static programs run in empty images; -buildvcs=false keeps the result independent of this checkout's commit.
@@ -38,7 +40,7 @@ def build_all(places: Places, products: Sequence[str]) -> None:
 
 def for_cluster() -> list[str]:
     """Return the products that a cluster needs."""
-    return [product for product in PRODUCTS if product not in LINTERS]
+    return [product for product in PRODUCTS if product not in EXTRAS]
 
 
 def build(places: Places, product: str, left: Sequence[str] = ()) -> Path:
