@@ -253,6 +253,7 @@ async def _follow_certificate(
         certificate = CertificateFolder(settings.tls_folder)
     except CertificateUnusable as error:
         raise _CannotStart(f"BECKON_TLS_FOLDER: {error}") from None
+    logger.info("listening on %s:%d, with TLS", settings.host, settings.tls_port)
     following = asyncio.create_task(certificate.follow_changes())
     try:
         yield TlsPort(listener, certificate)

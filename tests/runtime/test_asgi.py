@@ -137,7 +137,9 @@ async def serve(
     tasks = set()
     if tls is not None:
         secure.setblocking(False)
-        tasks.add(asyncio.create_task(TlsPort(secure, CertificateFolder(tls.folder)).serve(server, config)))
+        certificate = CertificateFolder(tls.folder)
+        tasks.add(asyncio.create_task(certificate.follow_changes(seconds=0.05)))
+        tasks.add(asyncio.create_task(TlsPort(secure, certificate).serve(server, config)))
     port = (listener if tls is None else secure).getsockname()[1]
     running = Served(server, port, app, None if tls is None else tls.trust)
     try:

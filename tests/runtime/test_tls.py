@@ -9,7 +9,7 @@ import pytest
 
 from beckon_runtime.certificates import CertificateFolder, CertificateUnusable
 from tests.certified import Certified
-from tests.patience import until
+from tests.patience import eventually, until
 from tests.runtime.test_asgi import GET, serve
 
 
@@ -31,10 +31,20 @@ async def followed(certified: Certified) -> AsyncIterator[CertificateFolder]:
 
 
 async def test_a_renewed_certificate_is_served_to_new_connections(certified: Certified) -> None:
-    async with followed(certified) as folder:
-        first = folder.context
+    async with serve(tls=certified) as server:
+
+        async def read_certificate() -> bytes:
+            client = await server.connect()
+            found: bytes = client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+            return found
+
+        first = await read_certificate()
         certified.renew()
-        await until(lambda: folder.context is not first)
+
+        async def is_new() -> bool:
+            return await read_certificate() != first
+
+        await eventually(is_new)
 
 
 async def test_a_key_of_another_certificate_leaves_the_old_one_in_use(

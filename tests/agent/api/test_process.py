@@ -87,7 +87,7 @@ async def test_a_setting_that_cannot_be_is_one_clear_line(settings: dict[str, st
     assert "Traceback" not in ended.stderr
 
 
-async def test_https_is_served_beside_with_a_certificate_that_may_be_renewed(tmp_path: Path) -> None:
+async def test_https_is_served_beside_http_and_ends_with_it(tmp_path: Path) -> None:
     certified = Certified.issue(tmp_path)
     port = str(port_range())
     settings = {"BECKON_TLS_FOLDER": str(tmp_path), "BECKON_TLS_PORT": port}
