@@ -103,19 +103,19 @@ def add_version(folder: Path, source: str) -> Path:
     """Build the site of the current version, and return its folder; raise `BadRelease`.
 
     `versions.json` of the folder lists all versions that are there, in the form of mike, which the theme
-    reads. The page of the folder itself leads to the newest.
+    reads. The page of the folder itself leads to the newest release, or to a candidate if there is no other.
     """
     built = build_site(folder / current_version(), source)
     versions = sorted(_find_versions(folder), reverse=True)
+    newest = max(versions, key=lambda one: (not one.is_prerelease, one))
     listed = [
-        {"version": str(one), "title": str(one), "aliases": ["latest"] if one == versions[0] else []}
+        {"version": str(one), "title": str(one), "aliases": ["latest"] if one == newest else []}
         for one in versions
     ]
     (folder / "versions.json").write_text(json.dumps(listed, indent=2) + "\n", encoding="utf-8")
-    newest = f"{versions[0]}/"
     (folder / "index.html").write_text(
         f'<!doctype html><meta charset="utf-8"><title>Beckon</title>'
-        f'<meta http-equiv="refresh" content="0; url={newest}"><a href="{newest}">Beckon {versions[0]}</a>\n',
+        f'<meta http-equiv="refresh" content="0; url={newest}/"><a href="{newest}/">Beckon {newest}</a>\n',
         encoding="utf-8",
     )
     return built

@@ -17,7 +17,7 @@ PICTURE = '<picture><source srcset="images/a-dark.png"><img src="images/a.png"><
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("built") / "site"
-    for other in ("0.0.9", "0.0.10", "images"):
+    for other in ("0.0.9", "0.0.10", "99.0rc1", "images"):
         (folder / other).mkdir(parents=True)
         (folder / other / "index.html").write_text("earlier")
     assert main([str(folder), "--source", SOURCE]) == 0
@@ -27,8 +27,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_reader_selects_among_the_versions_that_are_there(site: Path) -> None:
     listed = json.loads((site.parent / "versions.json").read_text())
 
-    assert [one["version"] for one in listed] == [current_version(), "0.0.10", "0.0.9"]
-    assert [one["aliases"] for one in listed] == [["latest"], [], []]
+    assert [one["version"] for one in listed] == ["99.0rc1", current_version(), "0.0.10", "0.0.9"]
+    assert [one["aliases"] for one in listed] == [[], ["latest"], [], []]
     assert f'url={current_version()}/"' in (site.parent / "index.html").read_text()
     assert (site.parent / "0.0.9" / "index.html").read_text() == "earlier"
     assert '"provider":"mike"' in (site / "index.html").read_text().replace(" ", "")
