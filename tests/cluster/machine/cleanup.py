@@ -37,7 +37,7 @@ def clean(places: Places) -> str:
     killed = cgroups.kill_everything()
     mounts = unmount(places)
     links = network.remove()
-    policy_engine.remove_rules()
+    policy_engine.clean(places)
     groups = cgroups.remove()
     network.restore_settings(places)
     files = remove_strays(places)

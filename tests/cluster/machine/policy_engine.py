@@ -46,7 +46,7 @@ def enforced(places: Places, log: Path) -> Iterator[None]:
     ]
     if not _BRIDGED.exists():
         output(["modprobe", "br_netfilter"])
-    before = _BRIDGED.read_text()
+    _mark(places).write_text(_BRIDGED.read_text())
     with log.open("wb") as printed:
         process = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT)
         try:
@@ -58,11 +58,24 @@ def enforced(places: Places, log: Path) -> Iterator[None]:
                 process.wait(_STOP_SECONDS)
             process.kill()
             process.wait()
-            _BRIDGED.write_text(before)
-            remove_rules()
+            clean(places)
 
 
-def remove_rules() -> None:
+def _mark(places: Places) -> Path:
+    """The file that says that policies are enforced here; it has the setting's former value."""
+    return places.state / "policies-enforced"
+
+
+def clean(places: Places) -> None:
+    """Remove what an enforcement has left, if there was one: on another machine the rules are others'."""
+    mark = _mark(places)
+    if mark.exists():
+        _BRIDGED.write_text(mark.read_text())
+        _remove_rules()
+        mark.unlink()
+
+
+def _remove_rules() -> None:
     """Remove the rules and sets of kube-router; those of others stay.
 
     Its own clean-up wants IPVS, which the node has not, and leaves them.
