@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -114,7 +115,9 @@ async def test_a_credential_of_another_key_is_refused(closed: Shim, broker: Serv
     assert "no key of the shim" in await refused(closed, broker, forged)
 
 
-@pytest.mark.parametrize(("age", "said"), [(75, "s ago"), (3600, "3600 s ago"), (-75, "s from now")])
+@pytest.mark.parametrize(
+    ("age", "said"), [(75, r"\d\d s ago"), (3600, r"36\d\d s ago"), (-75, r"\d\d s from now")]
+)
 async def test_a_credential_of_another_time_is_refused(
     closed: Shim, broker: Server, age: float, said: str
 ) -> None:
@@ -122,7 +125,7 @@ async def test_a_credential_of_another_time_is_refused(
 
     detail = await refused(closed, broker, stale)
 
-    assert said in detail
+    assert re.search(said, detail)
     assert "clocks" in detail
 
 

@@ -21,7 +21,8 @@ def offered(running: RunningCluster, name: str) -> Sequence[str]:
 
 async def becomes(running: RunningCluster, name: str, *types: str) -> None:
     async def is_offered() -> bool:
-        return list(offered(running, name)) == list(types)
+        is_known = running.cluster.find(name) is not None
+        return is_known and list(offered(running, name)) == list(types)
 
     await eventually(is_offered)
 
