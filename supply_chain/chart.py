@@ -1,8 +1,8 @@
 """The chart as a registry has it: `python -m supply_chain.chart FOLDER --registry REGISTRY`.
 
 A package is made from a copy of `charts/beckon` whose images come from a registry. Its annotations, as
-Artifact Hub reads them, name these images and the changes of the version; links of its README that leave the
-chart become addresses below `--source`.
+Artifact Hub reads them, name these images and the changes of the version. In its README, the commands name
+the chart in the registry, and links that leave the chart become addresses below `--source`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import yaml
 from packaging.version import Version
 
 from supply_chain.packages import ROOT
-from supply_chain.release import BadRelease, current_version, read_notes
+from supply_chain.release import BadRelease, current_version, read_notes, to_semantic
 from supply_chain.sbom import IMAGES
 
 CHART = Path("charts/beckon")
@@ -43,11 +43,17 @@ def stage_chart(folder: Path, registry: str, source: str = "") -> Path:
     _rewrite(chart / "values.yaml", "\n  registry: dev.local\n", f"\n  registry: {registry}\n")
     _run((sys.executable, str(ROOT / "charts" / "generate.py"), str(chart)), "the schema of the values")
     readme = (chart / "README.md").read_text(encoding="utf-8")
+    readme = readme.replace(f" {CHART} --", f" {address_of(registry)} --")
     (chart / "README.md").write_text(_rewrite_links(readme, source), encoding="utf-8")
     described = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
     described["annotations"] |= describe_release(current_version(), registry)
     (chart / "Chart.yaml").write_text(yaml.safe_dump(described, sort_keys=False), encoding="utf-8")
     return chart
+
+
+def address_of(registry: str) -> str:
+    """Return what Helm's commands write for the chart of this version in a registry."""
+    return f"oci://{registry}/charts/beckon --version {to_semantic(current_version())}"
 
 
 def describe_release(version: str, registry: str) -> dict[str, str]:

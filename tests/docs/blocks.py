@@ -6,6 +6,7 @@
     console first       run by a test of its own, on a project as it was just made
     console not-run     only looked at: the verbs, flags, targets and modules must exist
     console cluster     commands for a cluster, which `make test` has not
+    console release     commands that install a release; run from an index and a registry on loopback
     python              run on its own; it only declares
     python beside       a file that imports the others of its page
     python run          run beside the platform; `text output` below it is what it prints
@@ -32,7 +33,7 @@ PAGES = (
     *sorted((ROOT / "docs").glob("*.md")),
 )
 KINDS = {
-    "console": {"", "up", "setup", "first", "not-run", "cluster"},
+    "console": {"", "up", "setup", "first", "not-run", "cluster", "release"},
     "python": {"", "beside", "run"},
     "text": {"output"},
     "yaml": {"", "fragment", "mistake"},
@@ -81,6 +82,12 @@ def every_block(language: str, *marks: str) -> list[Block]:
     """Return the blocks of all pages that have this language and one of these marks."""
     found = [block for page in PAGES for block in blocks(page)]
     return [block for block in found if block.language == language and block.mark in marks]
+
+
+def commands_of(page: Path, mark: str) -> list[str]:
+    """Return the commands in the console blocks of a page that have this mark."""
+    found = [block for block in blocks(page) if (block.language, block.mark) == ("console", mark)]
+    return [command for block in found for command, _ in block.commands]
 
 
 def prose(page: Path) -> str:

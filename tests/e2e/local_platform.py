@@ -70,7 +70,7 @@ class LocalPlatform:
         port: int = 0,
         flags: Sequence[str] = (),
         *,
-        program: Path = PROGRAM,
+        command: Sequence[str | Path] = (PROGRAM, "up"),
     ) -> None:
         self.folder = folder
         self.port = port or port_range()
@@ -82,7 +82,7 @@ class LocalPlatform:
         )
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [program, "up", *flags],
+                [*command, *flags],
                 env=environment,
                 cwd=work,
                 stdin=subprocess.DEVNULL,

@@ -8,7 +8,7 @@ import yaml
 
 from supply_chain.chart import describe_release, list_changes, main, stage_chart
 from supply_chain.packages import ROOT
-from supply_chain.release import BadRelease, current_version
+from supply_chain.release import BadRelease, current_version, to_semantic
 from supply_chain.sbom import IMAGES
 
 REGISTRY = "registry.example:5000/team/beckon"
@@ -50,6 +50,14 @@ def test_links_out_of_the_chart_lead_to_the_sources(tmp_path: Path) -> None:
     assert f"]({source}/docs/install.md" in linked
     assert "../../" not in linked + plain
     assert "](docs/" not in plain
+
+
+def test_the_commands_of_its_readme_install_it_from_the_registry(tmp_path: Path) -> None:
+    readme = (stage_chart(tmp_path, REGISTRY) / "README.md").read_text()
+
+    version = to_semantic(current_version())
+    assert f"$ helm install beckon oci://{REGISTRY}/charts/beckon --version {version} --namespace" in readme
+    assert "charts/beckon --namespace" not in readme
 
 
 def test_changes_have_the_kinds_of_the_changelog() -> None:

@@ -15,9 +15,10 @@ from supply_chain.packages import distribution_of
 from supply_chain.release import BadRelease
 from supply_chain.sbom import ROOMS
 from supply_chain.wheels import build_wheels, pin_version
+from tests.docs.blocks import ROOT, commands_of
 from tests.e2e.local_platform import LocalPlatform
 
-ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
 UV = ROOT / ".uv" / "bin" / "uv"
 VERSION = "0.2.7"
 SECONDS = 120
@@ -63,9 +64,15 @@ class Installed:
             for name, value in os.environ.items()
             if not name.startswith(("BECKON_", "OPENAI_", "PYTHON"))
         }
-        self._run(UV, "venv", "--quiet", "--python", sys.executable, str(self.programs.parent))
-        locked = ROOT / "requirements-run.lock"
-        self.uv_pip("install", "--index", index, "--constraint", str(locked), f"beckon=={VERSION}")
+        self.uv_settings = {
+            "UV_INDEX": index,
+            "UV_CONSTRAINT": str(ROOT / "requirements-run.lock"),
+            "UV_PYTHON": sys.executable,
+            "UV_TOOL_DIR": str(folder / "tools"),
+        }
+        self.environment |= self.uv_settings
+        self._run(UV, "venv", "--quiet", str(self.programs.parent))
+        self.uv_pip("install", f"beckon=={VERSION}")
 
     def uv_pip(self, command: str, *words: str) -> str:
         python = self.programs / "python"
@@ -110,9 +117,11 @@ def test_a_user_without_a_checkout_installs_starts_asks_makes_a_tool_and_uninsta
 ) -> None:
     assert installed.beckon("--version").strip() == VERSION
     examples = next(installed.programs.parent.glob("lib/*/site-packages/beckon_cli/examples"))
+    (starts,) = [command for command in commands_of(README, "release") if command.startswith("uvx ")]
     # An empty setting counts as unset, as for a user who has set nothing.
-    settings = {"PYTHONPATH": "", "BECKON_MANIFESTS": ""}
-    platform = LocalPlatform(examples, installed.work, settings, program=installed.programs / "beckon")
+    settings = {"PYTHONPATH": "", "BECKON_MANIFESTS": "", **installed.uv_settings}
+    command: list[str | Path] = [UV.with_name("uvx"), *starts.split()[1:]]
+    platform = LocalPlatform(examples, installed.work, settings, command=command)
     try:
         platform.wait_until_ready()
         answer = installed.beckon("ask", "--url", platform.url, QUESTION)

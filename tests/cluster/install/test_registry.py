@@ -16,6 +16,7 @@ from tests.cluster.install.charts import KUBERNETES, Chart, Refused, by_key
 from tests.cluster.install.releases import RELEASE, Helm
 from tests.cluster.machine import packages
 from tests.cluster.machine.places import POINTER
+from tests.docs.blocks import ROOT, commands_of
 from tests.registry import PACKAGES, Registry, running_registry
 
 PULL_SECRET = "beckon-registry"
@@ -128,8 +129,12 @@ def test_the_kubelet_pulls_with_the_secret(
             f"--from-file=.dockerconfigjson={registry.login}",
         )
         values = {"image": {"pullPolicy": "Always", "pullSecrets": [PULL_SECRET]}}
-        helm.run("install", RELEASE, name, *login(registry), "--wait", "--timeout=5m", values=values)
-        helm.run("test", RELEASE, "--timeout=4m")
+        # The README's commands, with what this registry needs: no TLS, a password, a Secret for the nodes.
+        install, test = [one for one in commands_of(ROOT / "README.md", "release") if one.startswith("helm ")]
+        words = install.replace("$REGISTRY", f"{registry.host}/team").split()[1:]
+        assert name in words
+        helm.run(*words, *login(registry), "--timeout=5m", values=values)
+        helm.run(*test.split()[1:], "--timeout=4m")
 
         ran = {
             status["image"]
