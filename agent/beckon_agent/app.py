@@ -117,11 +117,11 @@ def build_app(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
     stored = None if storage is None else ChatRuns(storage.engine, owner_of, storage.store_chats)
-    app.include_router(chat.make_router(service, pace or StreamPace(), _memory_of(storage), stored))
-    for routes in _base_routes(service, pace or StreamPace(), storage):
-        app.include_router(routes)
-    for routes in () if storage is None else _stored_routes(service, pace or StreamPace(), storage):
-        app.include_router(routes)
+    routers = [chat.make_router(service, pace or StreamPace(), _memory_of(storage), stored)]
+    routers += _base_routes(service, pace or StreamPace(), storage)
+    routers += () if storage is None else _stored_routes(service, pace or StreamPace(), storage)
+    for router in routers:
+        app.router.routes.extend(router.routes)  # `include_router` would build each of them twice
     mcp = mcp or McpSettings(max_request_bytes=max_request_bytes)
     mcp = replace(mcp, calls=_stored_calls(storage), feed=_feed_of(storage))
     face = mount_mcp(app, service, mcp)

@@ -44,7 +44,7 @@ async def chat(agent: RunningAgent, store: Store, owner: str = "") -> AsyncItera
     face = routes.make_router(
         agent.service, StreamPace(), lambda _, hosted: HandedCalls(store, owner, hosted.name)
     )
-    app.include_router(face)
+    app.router.routes.extend(face.routes)
     _add_error_handlers(app)
     async with served(app) as url, httpx.AsyncClient(base_url=f"{url}/v1/", timeout=20) as http:
         yield http

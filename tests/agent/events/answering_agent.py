@@ -173,7 +173,7 @@ def _noted(app: ASGIApp, paths: list[str]) -> ASGIApp:
 
 def _app(service: Service, engine: Engine, chosen: Setup) -> FastAPI:
     app = FastAPI()
-    app.include_router(make_router(service, engine, chosen.rules))
+    app.router.routes.extend(make_router(service, engine, chosen.rules).routes)
     app.add_middleware(BodyLimit, limit=chosen.max_bytes)
 
     @app.exception_handler(ProblemError)

@@ -101,7 +101,7 @@ def make_router(
     _add_compaction(routes, face)
     _add_reading(routes, face)
     _add_ending(routes, face)
-    routes.include_router(conversations.make_router(store, owner_of))
+    routes.routes.extend(conversations.make_router(store, owner_of).routes)
     return routes
 
 
