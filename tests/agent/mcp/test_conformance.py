@@ -51,12 +51,7 @@ NOT_OFFERED = (
     "tools-call-sampling",
     "tools-call-with-logging",
 )
-"""Scenarios of what is no part of the face, or needs a server of the suite's own.
-
-The suite's prompts have arguments and files, its resources are those of a server of its own, and its tools
-request answers, samples and roots of callers. The face has the prompt of an agent, the caller's runs as
-resources, and requests approvals alone.
-"""
+"""Scenarios of what is no part of the face, or needs a server of the suite's own: see decision 0066."""
 
 EXPECTED = {
     LEGACY: set[str](),

@@ -57,9 +57,7 @@ SCENARIOS = (
     "input-required-result-unsupported-methods",
     "input-required-result-validate-input",
 )
-"""All but those of a tool that must be a task, of sampling and roots, which 2026-07-28 deprecates, of prompts
-with input, and of several forms at once: a call has one.
-"""
+"""All but those of a tool that must be a task, and those that decision 0066 lists."""
 
 UNMET = {
     # A tool that crashes is a failure of the tool; no tool can end a task by an error of the protocol.
