@@ -1,8 +1,9 @@
-"""Commands of Beckon as processes that need not import it anew: forked from one that has.
+"""Commands and services of Beckon as processes that need not import it anew: forked from one that has.
 
-An import of the command line costs a second of processor time, and the tests run it hundreds of times.
-A command that is run here is a process of its own all the same, with arguments, environment, folder and
-streams of its own. The tests of the docs' examples and of the local platform prove that it starts alone.
+An import of the command line costs a second of processor time, one of the agent two, and the tests start
+them hundreds of times. A command that is run here is a process of its own all the same, with arguments,
+environment, folder and streams of its own. The tests of the docs' examples and of the local platform prove
+that it starts alone.
 """
 
 import array
@@ -29,6 +30,15 @@ from typing import Any, BinaryIO, NoReturn
 IMPORTS_LATE = ("beckon_cli", "beckon_tools")
 """Commands that import what a verb needs when it is typed; a service imports all that it needs."""
 NOT_IMPORTED = (".templates", ".__main__")
+ALSO_IMPORTED = {
+    "beckon_agent": (
+        "beckon_agent.store.sql.postgresql",
+        "beckon_agent.store.sql.sqlite",
+        "uvicorn.lifespan.on",
+        "uvicorn.protocols.http.httptools_impl",
+    )
+}
+"""What a service imports only once it has its settings."""
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -41,34 +51,72 @@ def run_module(
     timeout: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m module words` to its end, as `subprocess.run` does."""
-    request = {"module": module, "words": words, "env": dict(env), "cwd": str(cwd or Path.cwd())}
-    with (
-        tempfile.TemporaryFile() as stdin,
-        tempfile.TemporaryFile() as output,
-        tempfile.TemporaryFile() as errors,
-        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
-    ):
-        stdin.write(given.encode())
-        stdin.seek(0)
-        connection.settimeout(timeout)
-        connection.connect(_server_address(module))
-        streams = array.array("i", [stdin.fileno(), output.fileno(), errors.fileno()])
-        connection.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
-        connection.sendall(json.dumps(request).encode())
-        connection.shutdown(socket.SHUT_WR)
-        with connection.makefile("r") as answer:
-            pid = int(answer.readline())
-            try:
-                status = int(answer.readline())
-            except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                raise subprocess.TimeoutExpired([module, *words], timeout) from None
-        return subprocess.CompletedProcess([module, *words], status, _text(output), _text(errors))
+    process = ModuleProcess(module, *words, env=env, cwd=cwd, given=given)
+    try:
+        status = process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        raise
+    return subprocess.CompletedProcess([module, *words], status, process.output(), process.errors())
+
+
+class ModuleProcess:
+    """`python -m module words`, which runs; with the methods of `subprocess.Popen` that the tests need."""
+
+    def __init__(
+        self, module: str, *words: str, env: Mapping[str, str], cwd: Path | None = None, given: str = ""
+    ) -> None:
+        self._command = [module, *words]
+        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read later
+        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._connection.connect(_server_address(module))
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(given.encode())
+            stdin.seek(0)
+            streams = array.array("i", [one.fileno() for one in (stdin, self._output, self._errors)])
+            self._connection.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+        request = {"module": module, "words": words, "env": dict(env), "cwd": str(cwd or Path.cwd())}
+        self._connection.sendall(json.dumps(request).encode())
+        self._connection.shutdown(socket.SHUT_WR)
+        self._answer = self._connection.makefile("rb", buffering=0)
+        self.pid = int(self._answer.readline())
+        self.returncode: int | None = None
+        self._texts = "", ""
+
+    def poll(self) -> int | None:
+        """Return the exit status, `None` while the process runs."""
+        if self.returncode is None and select.select([self._connection], [], [], 0)[0]:
+            self.returncode = int(self._answer.readline())
+            self._texts = _text(self._output), _text(self._errors)
+            for each in (self._answer, self._connection, self._output, self._errors):
+                each.close()
+        return self.returncode
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit status; raise `subprocess.TimeoutExpired` after some seconds."""
+        if self.returncode is None:
+            select.select([self._connection], [], [], timeout)
+        status = self.poll()
+        if status is None:
+            raise subprocess.TimeoutExpired(self._command, timeout)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def output(self) -> str:
+        """Return what the process has written to its standard output."""
+        return self._texts[0] if self.poll() is not None else _text(self._output)
+
+    def errors(self) -> str:
+        """Return what the process has written to its standard error."""
+        return self._texts[1] if self.poll() is not None else _text(self._errors)
 
 
 def _text(file: BinaryIO) -> str:
-    file.seek(0)
-    return file.read().decode()
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
 @functools.cache
@@ -100,7 +148,8 @@ def _serve(module: str, address: str) -> None:
     if module in IMPORTS_LATE:
         _import_all(module)
     else:
-        importlib.import_module(f"{module}.__main__")
+        for name in (f"{module}.__main__", *ALSO_IMPORTED.get(module, ())):
+            importlib.import_module(name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(address)
         listener.listen(64)

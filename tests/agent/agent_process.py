@@ -1,6 +1,7 @@
 """The agent as a process of its own, with a scripted model."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from tests.agent.scripted_model import KEY, Script, ScriptedModel, scripted_model
-from tests.command_server import run_module
+from tests.command_server import ModuleProcess, run_module
 from tests.e2e.local_platform import START_SECONDS, clean_environment, port_range
 from tests.patience import PATIENCE, eventually
 
@@ -20,18 +21,22 @@ from tests.patience import PATIENCE, eventually
 class AgentProcess:
     """A process, where it serves, and its client."""
 
-    process: asyncio.subprocess.Process
+    process: ModuleProcess
     http: httpx.AsyncClient
     model: ScriptedModel
 
+    def kill(self) -> None:
+        """End it without letting it do anything."""
+        self.process.send_signal(signal.SIGKILL)
+
     async def ended(self) -> tuple[int, str]:
         """Return how the process ended, and all that it said."""
-        _, said = await asyncio.wait_for(self.process.communicate(), PATIENCE)
-        assert self.process.returncode is not None
-        return self.process.returncode, said.decode()
+        status = await asyncio.to_thread(self.process.wait, PATIENCE)
+        return status, self.process.errors()
 
 
 async def start(**settings: str) -> asyncio.subprocess.Process:
+    """Start an agent with an interpreter of its own."""
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -53,29 +58,29 @@ async def serving(folder: Path, *script: Script, **settings: str) -> AsyncIterat
     """Run an agent on the port of its settings, or on a free one."""
     port = int(settings.pop("BECKON_PORT", "0")) or port_range()
     async with scripted_model(*script) as model:
-        process = await start(
-            BECKON_PORT=str(port),
-            BECKON_MANIFESTS=str(folder),
-            BECKON_MODEL="m",
-            OPENAI_BASE_URL=model.base_url,
-            OPENAI_API_KEY=KEY,
+        chosen = {
+            "BECKON_PORT": str(port),
+            "BECKON_MANIFESTS": str(folder),
+            "BECKON_MODEL": "m",
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": KEY,
             **settings,
-        )
+        }
+        process = await asyncio.to_thread(ModuleProcess, "beckon_agent", env=clean_environment(chosen))
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as http:
 
             async def answers() -> bool:
-                if process.returncode is not None:
-                    _, said = await process.communicate()
-                    raise AssertionError(f"the agent ended with {process.returncode}: {said.decode()}")
+                if process.poll() is not None:
+                    raise AssertionError(f"the agent ended with {process.returncode}: {process.errors()}")
                 try:
                     return (await http.get("/readyz")).status_code == 200
                 except httpx.ConnectError:
                     return False
 
             await eventually(answers, START_SECONDS)
+            agent = AgentProcess(process, http, model)
             try:
-                yield AgentProcess(process, http, model)
+                yield agent
             finally:
-                if process.returncode is None:
-                    process.kill()
-                    await process.communicate()
+                agent.kill()
+                await agent.ended()

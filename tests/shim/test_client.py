@@ -171,7 +171,8 @@ async def test_every_form_of_answer_is_understood_or_refused(
         assert ack.retry_after == ("9" if status == 503 else "")
 
 
-async def test_a_burst_is_served_by_few_connections(client: Client) -> None:
+async def test_a_burst_is_served_by_few_connections() -> None:
+    client = Client(PATIENCE)
     connections = 0
 
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -183,6 +184,7 @@ async def test_a_burst_is_served_by_few_connections(client: Client) -> None:
 
     async with raw_server(session) as url:
         acks = await asyncio.gather(*(post(client, url) for _ in range(500)))
+        await client.close()
     assert {ack.status for ack in acks} == {202}
     assert connections < 300
 

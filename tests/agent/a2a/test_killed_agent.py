@@ -32,7 +32,7 @@ async def test_a_killed_agent_continues_its_task_and_a_subscriber_gets_the_end(t
                 async for event in client.streaming.send_message(request):
                     seen.append(event)
                     if event.HasField("artifact_update"):
-                        first.process.kill()
+                        first.kill()
 
     task_id = seen[0].task.id
     async with (

@@ -290,6 +290,6 @@ async def test_another_replica_notifies_for_one_that_was_killed(tmp_path: Path, 
         connected_client(str(first.http.base_url)) as one,
     ):
         await start(one, at(receiver.url))
-        first.process.kill()
+        first.kill()
     async with serving(folder, says("Late."), **settings):
         await receiver.until("COMPLETED")

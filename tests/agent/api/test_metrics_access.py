@@ -1,5 +1,6 @@
 """The metrics name agents and tools: only those read them whom the operator lets."""
 
+import signal
 from pathlib import Path
 
 import httpx
@@ -67,7 +68,7 @@ async def test_with_a_port_of_their_own_they_are_there_and_nowhere_else(tmp_path
         assert "beckon_agent_running" in found.text
         assert others == [404, 404, 404]
         assert at_the_agent.status_code == 404
-        agent.process.terminate()
+        agent.process.send_signal(signal.SIGTERM)
         assert (await agent.ended())[0] == 0
 
 

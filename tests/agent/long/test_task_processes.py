@@ -46,7 +46,7 @@ async def test_a_task_outlives_the_agent_that_made_it_and_another_replica_has_it
     async with replica(rig) as first, replica(rig, BECKON_PORT=str(rig.port)) as second:
         created = await TaskClient(first.http).call("report")
         posted = await rig.tool.called()
-        first.process.kill()
+        first.kill()
         await first.ended()
         client = TaskClient(second.http)
         during = await client.get(created["taskId"])
@@ -63,7 +63,7 @@ async def test_a_task_that_was_never_sent_is_sent_by_the_replica_that_takes_it_o
     rig.tool.gate.clear()
     async with replica(rig) as first:
         created = await TaskClient(first.http).call("report")
-        first.process.kill()
+        first.kill()
         await first.ended()
     rig.tool.gate.set()
     async with replica(rig, BECKON_PORT=str(rig.port)) as second:
@@ -78,7 +78,7 @@ async def test_the_approval_of_a_task_outlives_the_agent_that_made_it(rig: Rig) 
     async with replica(rig) as first, replica(rig) as second:
         created = await TaskClient(first.http, WITH_BOTH).call("danger")
         await TaskClient(first.http, WITH_BOTH).until(created["taskId"], "input_required")
-        first.process.kill()
+        first.kill()
         await first.ended()
         client = TaskClient(second.http, WITH_BOTH)
         (key,) = (await client.get(created["taskId"]))["inputRequests"]

@@ -124,7 +124,7 @@ async def _lose_nothing(session: aiohttp.ClientSession, doomed: AgentProcess, ot
         for number in range(SENT):
             await deliver(session, urls, number)
             if number == KILLED_AFTER:
-                doomed.process.kill()
+                doomed.kill()
             await asyncio.sleep(0.05)
 
     wanted = [str(number) for number in range(SENT)]
