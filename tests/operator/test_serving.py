@@ -12,6 +12,7 @@ from beckon_operator.serving import health_app, serve_app
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.process import CannotListen, listen
+from tests.patience import PATIENCE
 
 LIMITS = ConnectionLimits(total=4, per_client=4, receive_seconds=0.2, idle_seconds=0.2)
 
@@ -53,7 +54,7 @@ def get(path: str, host: str = "localhost", more: str = "") -> str:
 async def answer(port: int, text: str) -> str:
     """Return the first line of the answer and its body."""
     reader, writer = await send(port, text.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         whole = await reader.read()
     writer.close()
     return whole.decode()
@@ -61,7 +62,7 @@ async def answer(port: int, text: str) -> str:
 
 async def closed(reader: asyncio.StreamReader) -> bool:
     """Wait until the other side closes; return whether it did so without a word."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         return await reader.read() == b""
 
 
@@ -121,7 +122,7 @@ async def test_a_client_that_sends_a_byte_now_and_then_is_closed() -> None:
 async def test_a_connection_that_was_answered_is_closed_when_idle() -> None:
     async with serving() as port:
         reader, writer = await send(port, get("/healthz"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             found = await reader.read()
         writer.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from beckon_shim.cluster import Cluster
 from beckon_shim.service import Waits
-from tests.patience import eventually, until
+from tests.patience import PATIENCE, eventually, until
 from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, shim_in_front_of
 from tests.sources.api_server import ApiServer, api_server, refusing
@@ -211,4 +211,4 @@ async def test_a_shim_that_follows_a_cluster_stops_at_once(echo: Server) -> None
         await until_ready(shim)
         await until(lambda: api.watches == 1)
         shim.stop.set()
-        await asyncio.wait_for(shim.running, 3)
+        await asyncio.wait_for(shim.running, PATIENCE)

@@ -12,7 +12,7 @@ from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.recorded_events import recording_events
 from tests.agent.tool_calls.test_broker import a_call
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.shim.support import CALL, KEY, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
 from tests.shim.test_progress import report
 
@@ -160,7 +160,7 @@ async def test_no_receipt_is_waited_for_where_none_can_come(broker: Server, kept
     async with shim_in_front_of(broker.url, late_reply_sink=sink) as shim:
         delivery = await answered(shim, broker, headers=headers)
 
-        assert await asyncio.wait_for(delivery.delivered, 2) == 202
+        assert await asyncio.wait_for(delivery.delivered, PATIENCE) == 202
         assert delivery.receipt == ""
 
 

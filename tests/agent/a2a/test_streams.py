@@ -19,6 +19,7 @@ from tests.agent.a2a.sdk_client import (
 from tests.agent.auth.closed_service import ClosedService
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 NOW = SendMessageConfiguration(return_immediately=True)
@@ -55,7 +56,7 @@ async def test_a_client_subscribes_to_a_task_that_it_did_not_stream(
 ) -> None:
     service.model.script[:] = [asks_for(("test_wait", {})), says("through at last")]
     task = await client.send_message(text_message("wait"), NOW)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await BENCH.waiting.wait()
 
     stream = client.streaming.subscribe(SubscribeToTaskRequest(id=task.id))

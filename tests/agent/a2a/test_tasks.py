@@ -17,6 +17,7 @@ from tests.agent.a2a.sdk_client import SdkClient, answer_of, connected_client, d
 from tests.agent.auth.closed_service import ClosedService
 from tests.agent.scripted_model import asks_for, says
 from tests.agent.tools_for_tests import BENCH
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -92,7 +93,7 @@ async def test_a_task_is_read_while_it_works_and_cancelled(service: ClosedServic
     now = SendMessageConfiguration(return_immediately=True)
 
     begun = await client.send_message(text_message("wait"), now)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await BENCH.waiting.wait()
     working = await client.get(begun.id)
     cancelled = await client.whole.cancel_task(CancelTaskRequest(id=begun.id))

@@ -21,7 +21,7 @@ from tests.agent.cluster_objects import agent
 from tests.agent.model_server import model_server
 from tests.agent.running_agent import QUICK, user
 from tests.agent.scripted_model import KEY
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.sources.api_server import ApiServer
 
 CLOSED = "http://127.0.0.1:9/v1"
@@ -220,7 +220,7 @@ async def test_equal_references_share_one_client_that_closes_after_the_last_is_l
         await asyncio.sleep(0)
         during = pool.open_models()
     closed = asyncio.create_task(gone(pool, 1))
-    await asyncio.wait_for(closed, 5)
+    await asyncio.wait_for(closed, PATIENCE)
     again = pool.take_model(spec(CLOSED))
     await pool.close()
 

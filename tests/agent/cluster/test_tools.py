@@ -163,9 +163,11 @@ def test_a_catalogue_that_no_one_holds_any_more_is_forgotten() -> None:
 
 
 def test_one_change_among_five_thousand_tools_costs_little() -> None:
+    begun = time.process_time()
     made = store(*(tool(f"event.{number:04}") for number in range(5000)))
     view = all_of(made)
     assert len(view.current.tools) == 5000
+    whole = time.process_time() - begun
     took = []
     for number in range(20):
         begun = time.process_time()
@@ -173,4 +175,4 @@ def test_one_change_among_five_thousand_tools_costs_little() -> None:
         assert view.current.tools[f"event_{number:04}"].description == f"Changed {number}."
         took.append(time.process_time() - begun)
 
-    assert sorted(took)[len(took) // 2] < 0.05
+    assert sorted(took)[len(took) // 2] < whole / 20

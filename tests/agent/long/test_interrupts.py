@@ -10,7 +10,7 @@ from tests.agent.agui.conftest import kinds, read_events, result_of, text_of, us
 from tests.agent.long import shop
 from tests.agent.long.rig import LongAgent, Rig, reply
 from tests.agent.scripted_model import asks_for, says
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.shim.support import Posted
 
 HAT = asks_for(("order", {"name": "hat"}))
@@ -156,6 +156,6 @@ async def test_a_form_that_comes_while_another_call_is_made_ends_the_stream_as_w
 
         await eventually(form_is_stored)
         rig.tool.gate.set()
-        (form,) = interrupts_of(await asyncio.wait_for(stream, 10))
+        (form,) = interrupts_of(await asyncio.wait_for(stream, PATIENCE))
 
     assert form.message == FORM["message"]

@@ -19,6 +19,7 @@ from beckon_contract.kubernetes_objects import from_object
 from tests.agent.mcp.mcp_server import McpServer, mcp_server
 from tests.agent.mcp.task_client import TaskClient
 from tests.agent.mcp.test_events import event_type
+from tests.patience import PATIENCE
 
 PLACED = "order.placed"
 
@@ -35,7 +36,7 @@ class Stage:
     async def stream(self, request: str) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """Open a stream, and read its messages in the block."""
         client = TaskClient(self.server.http)
-        async with client.stream("events/stream", name=request) as messages, asyncio.timeout(15):
+        async with client.stream("events/stream", name=request) as messages, asyncio.timeout(PATIENCE):
             yield messages
 
     async def send(self, number: int) -> None:

@@ -24,6 +24,7 @@ from tests.agent.event_platform import EventPlatform
 from tests.agent.mcp.mcp_server import LEGACY
 from tests.agent.mcp.task_client import TaskClient
 from tests.broker.broker_process import Manifest, write_manifests
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -209,7 +210,7 @@ async def test_a_stream_replays_from_its_cursor_and_goes_on(feed: Feed) -> None:
     missed = [await feed.send() for _ in range(3)]
     async with (
         client.stream("events/stream", name=PLACED, cursor=cursor) as messages,
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE),
     ):
         active = await anext(messages)
         replayed = [await anext(messages) for _ in missed]
@@ -231,7 +232,7 @@ async def test_a_new_stream_begins_with_the_next_event(feed: Feed) -> None:
     client = feed.client()
     async with (
         client.stream("events/stream", name=PLACED, arguments={"filter": "subject = 'x'"}) as messages,
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE),
     ):
         assert (await anext(messages))["params"]["truncated"] is False
         await feed.send(subject="y")

@@ -6,6 +6,7 @@ import json
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from beckon_contract.cloudevents.events import CloudEvent
+from tests.patience import PATIENCE
 
 KEEP = 1_000
 
@@ -92,7 +93,7 @@ async def test_a_reader_misses_nothing_that_two_processes_write(url: str) -> Non
             cursor = max([cursor, *(entry.position for entry in page.entries)])
 
     begun = (await reader.feed.read(0, most=1)).last
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(follow(), *(write(store, 1000 * n) for n, store in enumerate(writers)))
 
     assert len(read) == len(set(read)) == 300

@@ -56,7 +56,7 @@ async def started(kubeconfig: str) -> AsyncIterator[tuple[asyncio.subprocess.Pro
 
 async def line_with(child: asyncio.subprocess.Process, lines: list[str], words: str) -> str:
     assert child.stderr is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while words not in (line := (await child.stderr.readline()).decode()):
             lines.append(line)
             assert line, f"it ended without {words!r}: {lines}"
