@@ -1,8 +1,10 @@
 """Output: colours and tables on a terminal, plain text elsewhere."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -24,6 +26,18 @@ class _Output(Console):
 
 out = _Output(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def own_command(*, from_any_folder: bool = False) -> str:
+    """Return the command by which the user can run `beckon` again, in this folder or in any."""
+    called = Path(sys.argv[0])
+    if found := shutil.which("beckon"):
+        # uvx sets UV, and puts an environment of its own on the PATH of this process alone.
+        is_uvx = "UV" in os.environ and "VIRTUAL_ENV" not in os.environ
+        return "uvx beckon" if is_uvx and Path(found).is_relative_to(sys.prefix) else "beckon"
+    if called.name != "beckon":
+        return f"{sys.executable if from_any_folder else 'python'} -m beckon_cli"
+    return str(called.resolve()) if from_any_folder else os.path.relpath(called)
 
 
 def print_json(document: object) -> None:

@@ -126,9 +126,11 @@ def test_a_user_without_a_checkout_installs_starts_asks_makes_a_tool_and_uninsta
         platform.wait_until_ready()
         answer = installed.beckon("ask", "--url", platform.url, QUESTION)
         names = platform.tool_names()
+        shown = platform.text()
     finally:
         platform.stop()
     assert "397.8" in answer
+    assert 'uvx beckon ask "' in shown
     assert {"calculator", "text_to_speech", "sql"} <= names
 
     installed.beckon("new", "tool", "order-status")

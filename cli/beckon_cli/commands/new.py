@@ -17,7 +17,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from beckon_cli.errors import CommandError
-from beckon_cli.output import out
+from beckon_cli.output import out, own_command
 from beckon_tools.command import find_tool
 from beckon_tools.errors import UsageError
 from beckon_tools.manifests import Placement, save_manifests, write_manifests
@@ -145,17 +145,9 @@ def tool(name: str, /) -> None:
     made = make_tool_project(name, Path.cwd())
     out.print(f"made {name}: {', '.join(made.files)}")
     out.print()
-    beckon = _beckon_command()
+    beckon = own_command(from_any_folder=True)
     out.print(f"Next:   cd {name} && {beckon} up --manifests manifests")
     out.print(f'        {beckon} ask "{made.question}"      (in another terminal)')
-
-
-def _beckon_command() -> str:
-    """Return the command to run `beckon` from any folder."""
-    if shutil.which("beckon"):
-        return "beckon"
-    called = Path(sys.argv[0]).resolve()
-    return str(called) if called.name == "beckon" else f"{sys.executable} -m beckon_cli"
 
 
 @Parameter(name="*")

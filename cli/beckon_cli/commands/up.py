@@ -10,7 +10,6 @@ import contextlib
 import difflib
 import logging.config
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ from beckon_cli.local.local_model import MODEL, require_model
 from beckon_cli.local.nats import FOLDER, find_silent, show_addresses
 from beckon_cli.local.platform import Platform
 from beckon_cli.local.running import running_platform
-from beckon_cli.output import err, out
+from beckon_cli.output import err, out, own_command
 from beckon_cli.settings import Settings, child_environment, load_settings
 from beckon_cli.settings_page import TABLES, field_names
 from beckon_runtime.logs import log_config
@@ -165,7 +164,7 @@ def _introduce(platform: Platform) -> None:
         )
     out.print()
     port = "" if settings.port == 8080 else f"BECKON_PORT={settings.port} "
-    beckon = _command()
+    beckon = own_command()
     ask = f'{beckon} ask "{_QUESTION}"'
     if "MAKELEVEL" in os.environ:
         ask = f'make ask Q="{_QUESTION}"'
@@ -190,11 +189,3 @@ def _describe_log(platform: Platform) -> str:
     if given := platform.settings.nats_url.get_secret_value():
         return f"events survive a restart: in NATS at {show_addresses(given)}"
     return "in memory: events are lost when it ends"
-
-
-def _command() -> str:
-    """Return the command to run `beckon` from the current folder."""
-    if shutil.which("beckon"):
-        return "beckon"
-    called = Path(sys.argv[0])
-    return os.path.relpath(called) if called.name == "beckon" else "python -m beckon_cli"
