@@ -14,10 +14,12 @@ from tests.docs.blocks import blocks
 class Shell:
     """The two terminals of somebody who follows a page."""
 
-    def __init__(self, helm: Helm, stack: ExitStack) -> None:
+    def __init__(self, helm: Helm, stack: ExitStack, folder: Path = ROOT) -> None:
+        self.folder = folder
         self._environment = {**helm.environment(), "OPENAI_API_KEY": "sk-example"}
         self._stack = stack
         self._port = free_port()
+        self._forwarding: subprocess.Popen[str] | None = None
 
     def run(self, command: str) -> str:
         """Run a command of a page and return what it prints; a port-forward stays, in the other terminal."""
@@ -36,7 +38,7 @@ class Shell:
     def _done(self, command: str) -> str:
         done = subprocess.run(
             ["sh", "-c", command],
-            cwd=ROOT,
+            cwd=self.folder,
             env=self._environment,
             capture_output=True,
             text=True,
@@ -47,12 +49,17 @@ class Shell:
         return done.stdout
 
     def _forward(self, command: str) -> str:
+        if self._forwarding is not None:
+            self._forwarding.terminate()
+            self._forwarding.wait(30)
+        command = command.removesuffix(" &")
         process = self._stack.enter_context(
             subprocess.Popen(
                 ["sh", "-c", f"exec {command}"], env=self._environment, stdout=subprocess.PIPE, text=True
             )
         )
         self._stack.callback(process.terminate)
+        self._forwarding = process
         return process.stdout.readline() if process.stdout else ""
 
 
