@@ -74,12 +74,12 @@ async def test_a_question_waits_for_a_word_and_the_word_brings_the_answer(servic
     service.model.script[:] = [DANGER, says("Done.")]
     pending = await run(service, "ask", "--stored", "do it")
     called_before = list(BENCH.calls)
+    assert "? test_danger()   waits for a person's approval" in pending.stdout, pending.stderr
     (response,) = {word for word in pending.stderr.split() if word.startswith("resp_")}
     allowed = await run(service, "approve", response, "--reason", "it is time")
     again = await run(service, "approve", response)
     otherwise = await run(service, "approve", response, "--deny")
 
-    assert "? test_danger()   waits for a person's approval" in pending.stdout
     assert called_before == []
     assert allowed.stdout.splitlines() == ["→ test_danger()", "← test_danger: done", "Done."]
     assert BENCH.calls == ["danger"]

@@ -29,7 +29,9 @@ SET_UP = {"make setup", ". .venv/bin/activate"}
 """What made this environment."""
 LOCAL_PLATFORM = {"beckon up --manifests manifests", 'beckon ask "What is the status of order 1001?"'}
 """What tests/e2e/test_new_tool.py runs."""
-PROVIDER, MODEL = "https://api.openai.com/v1", "model"
+MODEL = "model"
+PROVIDER = {"https://api.openai.com/v1": f"http://{MODEL}.{NAMESPACE}:8084/v1", "gpt-4.1-mini": "demo"}
+"""What the page says of a provider, and the same of the model here."""
 
 
 class LaptopShell(Shell):
@@ -48,7 +50,9 @@ class LaptopShell(Shell):
         elif words[0] == "cd":
             self.folder = (self.folder / words[1]).resolve()
         else:
-            return super().run(command.replace(PROVIDER, f"http://{MODEL}.{NAMESPACE}:8084/v1"))
+            for provider, here in PROVIDER.items():
+                command = command.replace(provider, here)
+            return super().run(command)
         return ""
 
     def _build(self, *words: str) -> None:
