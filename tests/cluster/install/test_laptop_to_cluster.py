@@ -102,6 +102,7 @@ def test_the_page_followed_by_hand_ends_with_an_answer_of_the_users_own_model(
         for command in page_commands():
             if command.startswith("kubectl get tools"):
                 stack.callback(shell.run, f"kubectl delete --wait=false -f {shell.folder}/manifests")
+                until(lambda: helm.kube.find("tool", "order.status"), what="the Tool")
                 helm.kube.wait("tool/order.status", timeout=90)
             if command.startswith(ASK):
                 asked.append(until(lambda: answer_of(shell, command), within=60, what=command))  # noqa: B023 called here
