@@ -1,4 +1,4 @@
-"""Output: colours and tables on a terminal, plain text elsewhere."""
+"""Output: colours and tables on a terminal, plain text elsewhere; and what its reader may type next."""
 
 import os
 import shutil
@@ -30,11 +30,9 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def own_command(*, from_any_folder: bool = False) -> str:
     """Return the command by which the user can run `beckon` again, in this folder or in any."""
+    if shutil.which("beckon"):
+        return "beckon"
     called = Path(sys.argv[0])
-    if found := shutil.which("beckon"):
-        # uvx sets UV, and puts an environment of its own on the PATH of this process alone.
-        is_uvx = "UV" in os.environ and "VIRTUAL_ENV" not in os.environ
-        return "uvx beckon" if is_uvx and Path(found).is_relative_to(sys.prefix) else "beckon"
     if called.name != "beckon":
         return f"{sys.executable if from_any_folder else 'python'} -m beckon_cli"
     return str(called.resolve()) if from_any_folder else os.path.relpath(called)

@@ -113,24 +113,24 @@ def test_every_room_has_a_wheel_and_the_same_sources_give_the_same_bytes(
 
 
 def test_a_user_without_a_checkout_installs_starts_asks_makes_a_tool_and_uninstalls(
-    installed: Installed,
+    installed: Installed, wheels: list[Path]
 ) -> None:
     assert installed.beckon("--version").strip() == VERSION
     examples = next(installed.programs.parent.glob("lib/*/site-packages/beckon_cli/examples"))
     (starts,) = [command for command in commands_of(README, "release") if command.startswith("uvx ")]
     # An empty setting counts as unset, as for a user who has set nothing.
     settings = {"PYTHONPATH": "", "BECKON_MANIFESTS": "", **installed.uv_settings}
-    command: list[str | Path] = [UV.with_name("uvx"), *starts.split()[1:]]
+    (installed.work / "dist").mkdir()
+    (installed.work / "dist" / "wheels").symlink_to(wheels[0].parent)
+    command = ("sh", "-c", f"exec {UV.parent}/{starts}")
     platform = LocalPlatform(examples, installed.work, settings, command=command)
     try:
         platform.wait_until_ready()
         answer = installed.beckon("ask", "--url", platform.url, QUESTION)
         names = platform.tool_names()
-        shown = platform.text()
     finally:
         platform.stop()
     assert "397.8" in answer
-    assert 'uvx beckon ask "' in shown
     assert {"calculator", "text_to_speech", "sql"} <= names
 
     installed.beckon("new", "tool", "order-status")
