@@ -56,6 +56,7 @@ def run_module(
         status = process.wait(timeout)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
+        process.wait(timeout)  # closes what it holds
         raise
     return subprocess.CompletedProcess([module, *words], status, process.output(), process.errors())
 
@@ -85,21 +86,28 @@ class ModuleProcess:
 
     def poll(self) -> int | None:
         """Return the exit status, `None` while the process runs."""
-        if self.returncode is None and select.select([self._connection], [], [], 0)[0]:
+        return self._take_status(0)
+
+    def wait(self, timeout: float) -> int:
+        """Return the exit status; raise `subprocess.TimeoutExpired` after some seconds."""
+        status = self._take_status(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(self._command, timeout)
+        return status
+
+    def _take_status(self, seconds: float) -> int | None:
+        if self.returncode is None and self._has_ended(seconds):
             self.returncode = int(self._answer.readline())
             self._texts = _text(self._output), _text(self._errors)
             for each in (self._answer, self._connection, self._output, self._errors):
                 each.close()
         return self.returncode
 
-    def wait(self, timeout: float) -> int:
-        """Return the exit status; raise `subprocess.TimeoutExpired` after some seconds."""
-        if self.returncode is None:
-            select.select([self._connection], [], [], timeout)
-        status = self.poll()
-        if status is None:
-            raise subprocess.TimeoutExpired(self._command, timeout)
-        return status
+    def _has_ended(self, seconds: float) -> bool:
+        # Not `select.select`, which takes no descriptor above 1023: some tests have more connections.
+        answer = select.poll()
+        answer.register(self._connection, select.POLLIN)
+        return bool(answer.poll(seconds * 1000))
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
