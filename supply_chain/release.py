@@ -61,7 +61,7 @@ PLACES = (
 
 
 def current_version(root: Path = ROOT) -> str:
-    """Return the version of this checkout, that of the distribution `beckon`."""
+    """Return the version of this checkout, that of the command line's package."""
     text = (root / "cli" / "pyproject.toml").read_text(encoding="utf-8")
     found = PLACES[0].pattern.search(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""Wheels of every room: `python -m supply_chain.wheels FOLDER`, of which `beckon` is the one to install.
+"""Wheels of every room: `python -m supply_chain.wheels FOLDER`, of which `beckon-cli` is the one to install.
 
 Each is built from a copy of its room, in which all rooms have one version and need each other at it. The
 wheel of the command line has the examples of `deploy/`, which `beckon up` starts where there is no such
@@ -20,7 +20,7 @@ from supply_chain.sbom import ROOMS
 _EXAMPLES = Path("deploy/examples")
 _VENDORED = Path("agent/beckon_agent/page/vendor")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules", "*.pyc", ".*")
-_OWN = re.compile(r'(?<!name = )"(beckon(?:-[a-z]+)?)(\[[a-z,]+\])?"')
+_OWN = re.compile(r'(?<!name = )"(beckon-[a-z]+)(\[[a-z,]+\])?"')
 
 
 def build_wheels(version: str, folder: Path) -> list[Path]:

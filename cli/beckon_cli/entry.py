@@ -130,7 +130,7 @@ Importing again replaces the files that it has written before, and no others.
 def _version() -> str:
     from importlib.metadata import version  # noqa: PLC0415  # a tenth of a second, for --version alone
 
-    return version("beckon")
+    return version("beckon-cli")
 
 
 app = App(

@@ -29,13 +29,17 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def own_command(*, from_any_folder: bool = False) -> str:
-    """Return the command by which the user can run `beckon` again, in this folder or in any."""
-    if shutil.which("beckon"):
+    """Return the command by which the user can run `beckon` again, in this folder or in any.
+
+    `uvx` and `uv run` set `UV`, and put their environment on the PATH of this process alone.
+    """
+    if shutil.which("beckon") and "UV" not in os.environ:
         return "beckon"
     called = Path(sys.argv[0])
     if called.name != "beckon":
         return f"{sys.executable if from_any_folder else 'python'} -m beckon_cli"
-    return str(called.resolve()) if from_any_folder else os.path.relpath(called)
+    here = os.path.relpath(called)
+    return str(called.resolve()) if from_any_folder or here.startswith("..") else here
 
 
 def print_json(document: object) -> None:

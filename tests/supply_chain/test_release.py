@@ -25,6 +25,7 @@ from supply_chain.release import (
 
 DATE = datetime.date(2031, 4, 5)
 OPEN = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- One.\n"
+RELEASED = re.compile(r"(?m)^## \[\d")
 # An image of ours with a version, wherever it is written.
 IMAGE = re.compile(r"dev\.local/beckon-[a-z]+:\d")
 
@@ -48,6 +49,12 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_all_files_have_the_same_version() -> None:
     assert find_disagreements(current_version()) == []
+
+
+def test_the_readme_says_that_there_is_no_release_until_the_changelog_has_one() -> None:
+    readme, changelog = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CHANGELOG.md"))
+
+    assert ("No release is published yet" in readme) == (RELEASED.search(changelog) is None)
 
 
 def test_the_command_prints_the_version_of_the_files() -> None:

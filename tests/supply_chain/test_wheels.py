@@ -1,6 +1,7 @@
 """The wheels: the same bytes twice, and all that a user needs who has no checkout."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ README = ROOT / "README.md"
 UV = ROOT / ".uv" / "bin" / "uv"
 VERSION = "0.2.7"
 SECONDS = 120
-QUESTION = "What is 17% of 2340?"
+STARTS = [command for command in commands_of(README, "release") if command.startswith("uvx ")]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def index(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 class Installed:
-    """An environment with `beckon` and nothing of this checkout, and an empty folder to work in."""
+    """An environment with `beckon-cli` and nothing of this checkout, and an empty folder to work in."""
 
     def __init__(self, folder: Path, index: str) -> None:
         self.programs = folder / "environment" / "bin"
@@ -71,17 +72,17 @@ class Installed:
             "UV_TOOL_DIR": str(folder / "tools"),
         }
         self.environment |= self.uv_settings
-        self._run(UV, "venv", "--quiet", str(self.programs.parent))
-        self.uv_pip("install", f"beckon=={VERSION}")
+        self.run(UV, "venv", "--quiet", str(self.programs.parent))
+        self.uv_pip("install", f"beckon-cli=={VERSION}")
 
     def uv_pip(self, command: str, *words: str) -> str:
         python = self.programs / "python"
-        return self._run(UV, "pip", command, "--quiet", "--no-config", "--python", str(python), *words)
+        return self.run(UV, "pip", command, "--quiet", "--no-config", "--python", str(python), *words)
 
     def beckon(self, *words: str, folder: Path | None = None) -> str:
-        return self._run(self.programs / "beckon", *words, folder=folder)
+        return self.run(self.programs / "beckon", *words, folder=folder)
 
-    def _run(self, *command: str | Path, folder: Path | None = None) -> str:
+    def run(self, *command: str | Path, folder: Path | None = None) -> str:
         ran = subprocess.run(
             command,
             cwd=folder or self.work,
@@ -112,27 +113,33 @@ def test_every_room_has_a_wheel_and_the_same_sources_give_the_same_bytes(
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
-def test_a_user_without_a_checkout_installs_starts_asks_makes_a_tool_and_uninstalls(
-    installed: Installed, wheels: list[Path]
+@pytest.mark.parametrize("start", STARTS)
+def test_the_readmes_commands_start_the_platform_without_a_checkout(
+    start: str, installed: Installed, wheels: list[Path], tmp_path: Path
 ) -> None:
-    assert installed.beckon("--version").strip() == VERSION
-    examples = next(installed.programs.parent.glob("lib/*/site-packages/beckon_cli/examples"))
-    (starts,) = [command for command in commands_of(README, "release") if command.startswith("uvx ")]
     # An empty setting counts as unset, as for a user who has set nothing.
     settings = {"PYTHONPATH": "", "BECKON_MANIFESTS": "", **installed.uv_settings}
-    (installed.work / "dist").mkdir()
-    (installed.work / "dist" / "wheels").symlink_to(wheels[0].parent)
-    command = ("sh", "-c", f"exec {UV.parent}/{starts}")
-    platform = LocalPlatform(examples, installed.work, settings, command=command)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "wheels").symlink_to(wheels[0].parent)
+    command = ("sh", "-c", f"exec {UV.parent}/{start}")
+    platform = LocalPlatform(ROOT / "deploy" / "examples", tmp_path, settings, command=command)
     try:
         platform.wait_until_ready()
-        answer = installed.beckon("ask", "--url", platform.url, QUESTION)
+        (ask,) = re.findall(r"Next: +(.+)", platform.text())
+        answer = installed.run("sh", "-c", ask)
         names = platform.tool_names()
     finally:
         platform.stop()
     assert "397.8" in answer
     assert {"calculator", "text_to_speech", "sql"} <= names
 
+
+def test_the_readme_starts_the_release_and_the_wheels_of_a_clone() -> None:
+    assert ["--find-links" in command for command in STARTS] == [False, True]
+
+
+def test_a_user_without_a_checkout_installs_makes_a_tool_and_uninstalls(installed: Installed) -> None:
+    assert installed.beckon("--version").strip() == VERSION
     installed.beckon("new", "tool", "order-status")
     project = installed.work / "order-status"
     assert "order_status" in installed.beckon("check", "manifests", folder=project)

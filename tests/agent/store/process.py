@@ -59,9 +59,11 @@ async def decide(store: Store, name: str) -> list[bool]:
 
 async def write(store: Store, first: str) -> None:
     """Store whole runs without end, and tell of each step once it is stored."""
+    previous = None
     for number in itertools.count(int(first)):
         run_id = f"w{number}"
-        await begun(store, run_id, previous=f"w{number - 1}" if number else None)
+        await begun(store, run_id, previous=previous)
+        previous = run_id
         report("created", number)
         made = [call(f"e{number}-{n}", n) for n in range(3)]
         await store.journal.add_turn(run_id, ME, turn(), made)
