@@ -20,10 +20,15 @@ CLIENT_ID, SECRET = "adapter-1", "s3cret-of-the-adapter"
 
 
 class OAuthServer:
-    """Serves `/mcp` for valid tokens; people are signed in without a question, unless they are `refused`."""
+    """Serves `/mcp` for valid tokens; people are signed in without a question, unless they are `refused`.
+
+    A person's token has a refresh token, which is valid once.
+    """
 
     def __init__(self) -> None:
         self.tokens: set[str] = set()
+        self.refresh_tokens: set[str] = set()
+        self.lifetime = 3600
         self.grants: list[dict[str, str]] = []
         self.registered: list[dict[str, Any]] = []
         self.refused = False
@@ -93,6 +98,9 @@ class OAuthServer:
         if form["grant_type"] == "client_credentials":
             basic = base64.b64encode(f"{CLIENT_ID}:{SECRET}".encode()).decode()
             valid = request.headers.get("authorization") == f"Basic {basic}"
+        elif form["grant_type"] == "refresh_token":
+            valid = form["refresh_token"] in self.refresh_tokens
+            self.refresh_tokens.discard(form["refresh_token"])  # each is valid once
         else:
             digest = hashlib.sha256(form["code_verifier"].encode()).digest()
             challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -101,7 +109,12 @@ class OAuthServer:
             return JSONResponse({"error": "invalid_client"}, status_code=401)
         token = f"token-{secrets.token_hex(8)}"
         self.tokens.add(token)
-        return JSONResponse({"access_token": token, "token_type": "Bearer", "expires_in": 3600})
+        answer = {"access_token": token, "token_type": "Bearer", "expires_in": self.lifetime}
+        if form["grant_type"] != "client_credentials":
+            refresh_token = f"refresh-{secrets.token_hex(8)}"
+            self.refresh_tokens.add(refresh_token)
+            answer["refresh_token"] = refresh_token
+        return JSONResponse(answer)
 
 
 class _Guarded:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from beckon_adapter.egress.hosts import Credential
+from beckon_adapter.mcp.tokens import SignIn
 from beckon_cli.importing.mcp.sign_in import BrowserSignIn
 from beckon_cli.importing.mcp.tools import NoServer, Place, list_server_tools
 from beckon_contract.kubernetes_objects import Resource
@@ -143,7 +144,7 @@ async def test_a_person_signs_in_to_import_and_the_token_is_written_for_the_next
     assert "tickets_add" in printed
     assert same == printed
     assert f"Sign in at {url}/authorize?" in errors
-    assert file.read_text() in oauth.tokens
+    assert SignIn.from_file(file).token.access_token in oauth.tokens
     assert file.stat().st_mode & 0o777 == 0o600
     (client,) = oauth.registered
     assert client["client_name"] == "Beckon"

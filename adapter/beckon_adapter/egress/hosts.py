@@ -26,6 +26,7 @@ CREDENTIALS_SETTING = "BECKON_ADAPTER_CREDENTIALS"
 _HIDDEN = "[credential]"
 _SHORTEST_HIDDEN = 4  # characters; hiding less would tear common words apart
 _LARGEST = 65_536  # bytes of a file
+_OAUTH = ("oauth", "login")
 
 
 def allow_hosts(entries: Iterable[AllowedHost]) -> AllowedHosts:
@@ -40,16 +41,17 @@ class NoCredential(Exception):
 class Credential(BaseModel):
     """One entry of the setting: where its secret is, how it is sent, and to which hosts alone.
 
-    `file` holds a token, `user:password` for `basic`, or a client's `id:secret` for `oauth`; it is read again
-    for every request, so that a Secret may change. `name` of the header or the parameter is `as`. Entries of
-    one name are sent together: some APIs want a key and a token. `oauth` is for MCP servers.
+    `file` holds a token, `user:password` for `basic`, a client's `id:secret` for `oauth`, or a person's
+    sign-in for `login`; it is read again for every request, so that a Secret may change. `name` of the header
+    or the parameter is `as`. Entries of one name are sent together: some APIs want a key and a token. `oauth`
+    and `login` are for MCP servers.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     name: str = Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$")
     hosts: tuple[str, ...] = Field(min_length=1)
-    type: Literal["bearer", "basic", "header", "query", "oauth"] = "bearer"
+    type: Literal["bearer", "basic", "header", "query", "oauth", "login"] = "bearer"
     parameter: str = Field("", alias="as")
     issuer: str = Field("", pattern="^(https?://.+)?$")
     file: Path
@@ -115,23 +117,26 @@ class Credentials:
         return _combine_parts(name, parts)
 
     def find_oauth(self, name: str, url: httpx2.URL) -> Credential | None:
-        """Return the credential of the type oauth, `None` for another type; raise `NoCredential`."""
-        found = [entry for entry in self.entries if entry.name == name and entry.type == "oauth"]
+        """Return the credential of the type oauth or login, `None` for another; raise `NoCredential`."""
+        found = [entry for entry in self.entries if entry.name == name and entry.type in _OAUTH]
         if not found:
             return None
         if sum(entry.name == name for entry in self.entries) > 1:
-            raise NoCredential(f"the credential {name!r} has entries beside that of the type oauth")
+            raise NoCredential(f"the credential {name!r} has entries beside that of the type {found[0].type}")
         _check_host(found[0], url)
         return found[0]
 
 
 def _seal_part(entry: Credential, url: httpx2.URL) -> Sealed:
-    if entry.type == "oauth":
+    if entry.type in _OAUTH:
         raise NoCredential(
-            f"the credential {entry.name!r} is of the type oauth, which only rules of MCP servers take"
+            f"the credential {entry.name!r} is of the type {entry.type}, which only rules of MCP servers take"
         )
     _check_host(entry, url)
-    return _seal_secret(entry, _read_secret(entry))
+    secret = _read_secret(entry)
+    if entry.type == "bearer" and secret.startswith("{"):
+        raise NoCredential(f"the file of the credential {entry.name!r} is a sign-in: write type: login")
+    return _seal_secret(entry, secret)
 
 
 def _check_host(entry: Credential, url: httpx2.URL) -> None:

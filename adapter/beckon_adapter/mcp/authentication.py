@@ -1,13 +1,18 @@
 """Credentials in requests to MCP servers: sent as they are, or exchanged for a token by OAuth."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
 
 import httpx2
 from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from mcp.shared.auth import OAuthToken
 
 from beckon_adapter.egress.hosts import Credential, Credentials, NoCredential, Sealed
+from beckon_adapter.mcp.tokens import MemoryTokens, SignIn
+
+_SIGN_IN = "beckon import mcp URL --login --token-file FILE"
 
 
 class SealedAuth(httpx2.Auth):
@@ -28,30 +33,6 @@ class SealedAuth(httpx2.Auth):
     def hide(self, content: bytes) -> bytes:
         """Return a server's output without the credential."""
         return self._credentials.seal(self._name, self._url).hide(content)
-
-
-class MemoryTokens:
-    """A client's registration and its token, as the SDK stores them; in memory."""
-
-    def __init__(self) -> None:
-        self.client: OAuthClientInformationFull | None = None
-        self.token: OAuthToken | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        """Return the token."""
-        return self.token
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store the token."""
-        self.token = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the registration."""
-        return self.client
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Store the registration."""
-        self.client = client_info
 
 
 class OAuthClientAuth(httpx2.Auth):
@@ -99,11 +80,86 @@ class OAuthClientAuth(httpx2.Auth):
         )
 
 
-ServerAuth = SealedAuth | OAuthClientAuth
+class SignedInAuth(httpx2.Auth):
+    """Sends the access token of a person's sign-in, and renews it when it ends or the server answers 401.
+
+    Requests side by side renew it once, because each refresh may replace the refresh token. `name` is that of
+    the sign-in in errors.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._lock = asyncio.Lock()
+        self._secrets: tuple[str, ...] = ()
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send a request with a token, after the one that renews it; raise `NoCredential`."""
+        refused = ""
+        for _ in range(2):
+            if self._is_over(refused):
+                async with self._lock:
+                    if self._is_over(refused):  # no other request has renewed it meanwhile
+                        refreshed = yield self._read_renewable().make_refresh_request()
+                        self._renew(refreshed.status_code, await refreshed.aread())
+            token = self._read().token
+            request.headers["authorization"] = f"Bearer {token.access_token}"
+            answer = yield request
+            if answer.status_code != httpx2.codes.UNAUTHORIZED or not token.refresh_token:
+                return
+            refused = token.access_token
+
+    def hide(self, content: bytes) -> bytes:
+        """Return a server's output without the tokens."""
+        return Sealed(secrets=self._secrets).hide(content)
+
+    def _is_over(self, refused: str) -> bool:
+        sign_in = self._read()
+        return sign_in.has_expired or sign_in.token.access_token == refused
+
+    def _read(self) -> SignIn:
+        try:
+            sign_in = SignIn.from_file(self._path)
+        except (OSError, ValueError):
+            raise NoCredential(f"the file of {self._name} is no sign-in; write it with: {_SIGN_IN}") from None
+        token = sign_in.token
+        self._secrets = tuple(filter(None, (token.access_token, token.refresh_token)))
+        return sign_in
+
+    def _read_renewable(self) -> SignIn:
+        sign_in = self._read()
+        if not sign_in.token.refresh_token:
+            raise self._to_ended()
+        return sign_in
+
+    def _renew(self, status: int, content: bytes) -> None:
+        """Take the answer to a refresh, and write it into the file."""
+        if status != httpx2.codes.OK:
+            raise self._to_ended()
+        try:
+            self._read().with_token(OAuthToken.model_validate_json(content)).write_to(self._path)
+        except ValueError:
+            raise NoCredential(f"no token came in the answer to a refresh of {self._name}") from None
+        except OSError as error:
+            raise NoCredential(
+                f"the new token of {self._name} cannot be written to its file: {error.strerror}"
+            ) from None
+
+    def _to_ended(self) -> NoCredential:
+        return NoCredential(f"{self._name} is no longer valid; sign in again with: {_SIGN_IN}")
+
+
+ServerAuth = SealedAuth | OAuthClientAuth | SignedInAuth
 """The credential of a server, as the HTTP client applies it."""
 
 
 def make_auth(credentials: Credentials, name: str, url: str) -> ServerAuth:
     """Return the authentication by a credential; raise `NoCredential`."""
     entry = credentials.find_oauth(name, httpx2.URL(url))
-    return SealedAuth(credentials, name, url) if entry is None else OAuthClientAuth(entry, url)
+    if entry is None:
+        return SealedAuth(credentials, name, url)
+    if entry.type == "login":
+        return SignedInAuth(entry.file, f"the credential {name!r}")
+    return OAuthClientAuth(entry, url)

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+import httpx2
 from cyclopts import Parameter
 
+from beckon_adapter.mcp.authentication import SignedInAuth
 from beckon_cli.commands.importing_flow import How, ImportTarget, Where, carry_out
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.candidates import Found, Service, Tool
@@ -23,6 +25,7 @@ from beckon_cli.importing.mcp.project import (
 from beckon_cli.importing.mcp.service import Bridge, cluster_service, local_service
 from beckon_cli.importing.mcp.sign_in import BrowserSignIn
 from beckon_cli.importing.mcp.tools import BearerToken, NoPlace, Place, Wanted, find_tools
+from beckon_cli.output import err
 
 
 @Parameter(name="*")
@@ -38,7 +41,9 @@ class McpSelection:
     credential: Annotated[str, Parameter(help="The adapter's credential to call a URL with.")] = ""
     token_file: Annotated[
         Path | None,
-        Parameter(help="A file with the bearer token to read a URL's tools with; --login writes it."),
+        Parameter(
+            help="A file to read a URL's tools with: a bearer token, or a sign-in that --login writes."
+        ),
     ] = None
     login: Annotated[
         bool, Parameter(negative=(), help="Sign in to a URL in a browser, by OAuth, to read its tools.")
@@ -112,8 +117,7 @@ def mcp(
             if which.login:
                 return _find_signed_in(place, which, wanted, service_of)
             if which.token_file:
-                token = which.token_file.read_text(encoding="utf-8").strip()
-                wanted = replace(wanted, auth=BearerToken(token))
+                wanted = replace(wanted, auth=_read_auth(which.token_file))
             return find_tools(place, wanted, service_of)
         except NoPlace as error:
             raise CommandError(str(error), status=2) from None
@@ -124,14 +128,27 @@ def mcp(
 def _find_signed_in(
     place: Place, which: McpSelection, wanted: Wanted, service_of: Callable[[str], Service]
 ) -> Found[Tool]:
-    """Return the tools that a person who signs in may see; write the token to `--token-file`."""
-    with BrowserSignIn(place.url, which.client_id) as sign_in:
-        found = find_tools(place, replace(wanted, auth=sign_in.auth), service_of)
-    if which.token_file:
-        which.token_file.touch(mode=0o600)
-        which.token_file.chmod(0o600)
-        which.token_file.write_text(sign_in.access_token, encoding="utf-8")
+    """Return the tools that a person who signs in may see; write the sign-in to `--token-file`."""
+    with BrowserSignIn(place.url, which.client_id) as browser:
+        found = find_tools(place, replace(wanted, auth=browser.auth), service_of)
+    sign_in = browser.result()
+    if which.token_file and sign_in is None:
+        err.print(f"{place} required no sign-in: {which.token_file} is not written")
+    elif which.token_file and sign_in is not None:
+        try:
+            sign_in.write_to(which.token_file)
+        except OSError as error:
+            raise CommandError(f"{which.token_file} cannot be written: {error.strerror}", status=2) from None
     return found
+
+
+def _read_auth(file: Path) -> httpx2.Auth:
+    """Return the authentication by a file: that of a sign-in, or a token alone."""
+    try:
+        text = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--token-file {file} cannot be read: {error}", status=2) from None
+    return SignedInAuth(file, f"the sign-in in {file}") if text.startswith("{") else BearerToken(text)
 
 
 def _parse_place(server: Sequence[str]) -> Place:

@@ -13,13 +13,13 @@ import time
 import webbrowser
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
-from beckon_adapter.mcp.authentication import MemoryTokens
+from beckon_adapter.mcp.tokens import MemoryTokens, SignIn
 
 SIGN_IN_SECONDS = 300.0
 _PATH = "/callback"
@@ -50,10 +50,18 @@ class BrowserSignIn:
     def __exit__(self, *_: object) -> None:
         self._callback.server_close()
 
-    @property
-    def access_token(self) -> str:
-        """The access token after the requests; "" if the server required none."""
-        return self._tokens.token.access_token if self._tokens.token else ""
+    def result(self) -> SignIn | None:
+        """Return the sign-in after the requests; `None` if the server required none."""
+        token, client, context = self._tokens.token, self._tokens.client, self.auth.context
+        if token is None or client is None:
+            return None
+        metadata = context.oauth_metadata
+        base = context.get_authorization_base_url(context.server_url)
+        endpoint = str(metadata.token_endpoint) if metadata else urljoin(base, "/token")
+        sign_in = SignIn(
+            resource=context.get_resource_url(), token_endpoint=endpoint, client=client, token=token
+        )
+        return sign_in.with_token(token)
 
     async def _wait(self) -> AuthorizationCodeResult:
         return await asyncio.to_thread(self._callback.wait_for_code)

@@ -13,6 +13,7 @@ from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrati
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool
 
+from beckon_adapter.egress.hosts import NoCredential
 from beckon_adapter.mcp.http_server import iterate_errors, read_tool_list
 from beckon_cli.importing.candidates import (
     Credential,
@@ -115,6 +116,8 @@ def _find_cause(error: BaseException, refused: Sequence[int]) -> str | None:
             return f"takes no unknown client ({reason}): make one there, and name it with --client-id"
         case OAuthFlowError() | SignInFailed():
             return f"did not accept the sign-in: {error}"
+        case NoCredential():
+            return f"requires a sign-in: {error}"
         case MCPError() | OSError() | ValueError() | httpx2.HTTPError() | httpx2.InvalidURL():
             if refused:
                 return f"requires other credentials ({refused[-1]}): {_CREDENTIALS}"
