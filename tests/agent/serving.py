@@ -33,7 +33,13 @@ async def served(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
     config = uvicorn.Config(
-        app, lifespan=lifespan, log_config=None, access_log=False, http="httptools", server_header=False
+        app,
+        lifespan=lifespan,
+        log_config=None,
+        access_log=False,
+        http="httptools",
+        server_header=False,
+        timeout_keep_alive=60,  # a stalled client would send into a connection that is just closed
     )
     config.load()
     server = uvicorn.Server(config)

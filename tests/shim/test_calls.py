@@ -111,7 +111,7 @@ async def test_a_token_of_the_caller_is_replaced_and_a_reply_mark_taken_off(
 async def test_no_reply_in_time_is_504_without_the_token_that_could_answer_the_call(
     shim: Shim, broker: Server
 ) -> None:
-    status, headers, body = await shim.call(prefer="respond-async, wait=0.05")
+    status, headers, body = await shim.call(prefer="respond-async, wait=1")
     problem = json.loads(body)
     assert (status, headers["content-type"]) == (504, "application/problem+json")
     assert problem["type"].endswith("/timeout")

@@ -11,7 +11,16 @@ from aiohttp import web
 
 from beckon_contract.cloudevents.events import from_structured
 from tests.patience import until
-from tests.shim.support import CALL, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
+from tests.shim.support import (
+    CALL,
+    Posted,
+    Server,
+    Shim,
+    reply_headers,
+    serving,
+    shim_in_front_of,
+    timed_out_call,
+)
 
 LISTENING = {**CALL, "accept": "application/json, text/event-stream;q=0.9"}
 Told = tuple[str, dict[str, object]]
@@ -214,9 +223,8 @@ async def test_a_sink_that_does_not_take_a_report_is_not_called_again(broker: Se
         shim_in_front_of(broker.url, late_reply_sink=sink.url) as shim,
     ):
         sink.behaviour = refuse
-        await shim.call(prefer="wait=0.01")
-        await until(lambda: len(broker.posts) == 1)
-        assert await report(shim, broker.posts[0].token, 1) == 202
+        posted = await timed_out_call(shim, broker)
+        assert await report(shim, posted.token, 1) == 202
         assert len(sink.posts) == 1
         assert await fate(shim, "lost") == 1
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.patience import PATIENCE
-from tests.shim.support import Server, serving, shim_in_front_of, waiting_call
+from tests.shim.support import Server, serving, shim_in_front_of, timed_out_call, waiting_call
 
 
 async def test_a_reply_that_reaches_the_wrong_replica_is_passed_on(broker: Server) -> None:
@@ -46,11 +46,11 @@ async def test_a_reply_is_passed_on_once_at_most(broker: Server) -> None:
 async def test_a_reply_for_a_dead_replica_goes_to_the_late_sink(broker: Server) -> None:
     async with serving() as sink:
         async with shim_in_front_of(broker.url, replica="shim-1") as dying:
-            await dying.call(prefer="wait=0.01")
+            posted = await timed_out_call(dying, broker)
         async with shim_in_front_of(
             broker.url, replica="shim-0", peers="shim-1=http://127.0.0.1:9", late_reply_sink=sink.url
         ) as survivor:
-            assert await survivor.reply(broker.posts[0].token, b"for the dead") == 202
+            assert await survivor.reply(posted.token, b"for the dead") == 202
             assert sink.posts[0].body == b"for the dead"
 
 
@@ -70,13 +70,13 @@ async def test_replicas_that_are_called_after_their_pods_find_each_other_without
 
 async def test_a_reply_for_a_replica_that_was_killed_is_acknowledged_within_seconds(broker: Server) -> None:
     async with shim_in_front_of(broker.url, pod_ip="127.0.0.2", host="127.0.0.2") as killed:
-        await killed.call(prefer="wait=0.01")
+        posted = await timed_out_call(killed, broker)
         port = killed.service.reply_port
     async with shim_in_front_of(
         broker.url, pod_ip="127.0.0.3", host="127.0.0.3", reply_port=port
     ) as survivor:
         async with asyncio.timeout(PATIENCE):
-            assert await survivor.reply(broker.posts[0].token) == 202
-            assert await survivor.dead_letter(broker.posts[0], ce_knativeerrorcode="500") == 202
+            assert await survivor.reply(posted.token) == 202
+            assert await survivor.dead_letter(posted, ce_knativeerrorcode="500") == 202
         assert await survivor.metric('beckon_shim_replies_total{fate="late"}') == 1
         assert await survivor.metric('beckon_shim_dead_letters_total{fate="lost"}') == 1

@@ -7,7 +7,16 @@ from aiohttp import web
 
 from beckon_contract.correlation import Keyring, SigningKey
 from tests.patience import until
-from tests.shim.support import Posted, Server, Shim, reply_headers, serving, shim_in_front_of, waiting_call
+from tests.shim.support import (
+    Posted,
+    Server,
+    Shim,
+    reply_headers,
+    serving,
+    shim_in_front_of,
+    timed_out_call,
+    waiting_call,
+)
 
 
 async def test_a_second_reply_is_ignored_and_counted(shim: Shim, broker: Server) -> None:
@@ -138,19 +147,16 @@ async def test_a_dead_lettered_reply_is_still_a_reply(shim: Shim, broker: Server
 
 
 async def test_a_dead_letter_no_one_waits_for_is_counted(shim: Shim, broker: Server) -> None:
-    await shim.call(prefer="wait=0.01")
-    assert await shim.dead_letter(broker.posts[0]) == 202
-    assert (
-        await shim.dead_letter(Posted("", broker.posts[0].headers.copy(), b""), ce_correlationid="x") == 202
-    )
+    posted = await timed_out_call(shim, broker)
+    assert await shim.dead_letter(posted) == 202
+    assert await shim.dead_letter(Posted("", posted.headers.copy(), b""), ce_correlationid="x") == 202
     assert await shim.metric('beckon_shim_dead_letters_total{fate="late"}') == 1
     assert await shim.metric('beckon_shim_dead_letters_total{fate="foreign"}') == 1
 
 
 async def test_a_late_reply_goes_to_the_sink_with_the_call_it_answers(broker: Server) -> None:
     async with serving() as sink, shim_in_front_of(broker.url, late_reply_sink=sink.url + "/late") as shim:
-        assert (await shim.call(prefer="wait=0.01", ce_id="call-7"))[0] == 504
-        token = broker.posts[0].token
+        token = (await timed_out_call(shim, broker, ce_id="call-7")).token
         assert await shim.reply(token, b"late") == 202
         assert await shim.reply(token, b"late again") == 202
         assert [posted.body for posted in sink.posts] == [b"late"]
@@ -166,15 +172,15 @@ async def test_a_late_reply_goes_to_the_sink_with_the_call_it_answers(broker: Se
 
 async def test_a_late_reply_the_sink_cannot_take_stays_with_the_broker(broker: Server) -> None:
     async with serving() as sink, shim_in_front_of(broker.url, late_reply_sink=sink.url) as shim:
-        await shim.call(prefer="wait=0.01")
+        token = (await timed_out_call(shim, broker)).token
 
         async def refuse(posted: Posted) -> web.Response:
             return web.Response(status=500)
 
         sink.behaviour = refuse
-        assert await shim.reply(broker.posts[0].token) == 503
+        assert await shim.reply(token) == 503
         sink.behaviour = None
-        assert await shim.reply(broker.posts[0].token) == 202
+        assert await shim.reply(token) == 202
         assert len(sink.posts) == 2
 
 
@@ -182,8 +188,7 @@ async def test_a_late_reply_without_a_sink_is_counted_and_logged(
     shim: Shim, broker: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    await shim.call(prefer="wait=0.01")
-    assert await shim.reply(broker.posts[0].token) == 202
+    assert await shim.reply((await timed_out_call(shim, broker)).token) == 202
     assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
     assert "late reply reply-1 was dropped" in caplog.text
 
@@ -220,8 +225,7 @@ async def test_a_caller_that_does_not_take_that_waits_for_the_answer(shim: Shim,
 
 async def test_that_a_call_is_taken_is_shown_to_the_sink_where_its_caller_is_gone(broker: Server) -> None:
     async with serving() as sink, shim_in_front_of(broker.url, late_reply_sink=sink.url) as shim:
-        await shim.call(prefer="respond-async, wait=0.01")
-        token = broker.posts[0].token
+        token = (await timed_out_call(shim, broker, "respond-async, ")).token
 
         assert await shim.reply(token, b"{}", ce_beckonstate="accepted") == 202
         assert await shim.reply(token, b"7") == 202

@@ -167,5 +167,5 @@ async def test_a_dead_letter_of_another_event_with_the_token_does_not_end_the_ca
 
 
 async def test_the_text_of_a_time_out_names_a_missing_token(shim: Shim, broker: Server) -> None:
-    _, _, body = await shim.call(prefer="wait=0.05")
+    _, _, body = await shim.call(prefer="wait=1")
     assert b"without the token of the call" in body
