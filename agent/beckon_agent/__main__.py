@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import ctypes
 import dataclasses
 import functools
-import gc
 import logging
 import logging.config
 import secrets
@@ -49,26 +47,10 @@ from beckon_agent.tool_calls.caller import CallObserver, Dispatcher
 from beckon_runtime.asgi import DrainingServer, LimitedConfig, server_config
 from beckon_runtime.certificates import CertificateFolder, CertificateUnusable
 from beckon_runtime.logs import log_config
-from beckon_runtime.process import CannotListen, listen, refuse_start
+from beckon_runtime.process import CannotListen, listen, refuse_start, settle_memory
 from beckon_runtime.settings import setting_problems
 from beckon_runtime.tls import TlsPort
 from beckon_sources.api_types import NotConfigured
-
-
-def settle_memory() -> None:
-    """Free memory left by the start, and freeze the remaining objects.
-
-    Later garbage collections skip the frozen objects. Imports leave holes of some five megabytes; glibc frees
-    them only on request.
-    """
-    gc.collect()
-    gc.freeze()
-    # What a run makes goes with it: a look for cycles after every 700 objects takes a twentieth of its time.
-    gc.set_threshold(10_000, 20, 50)
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
-        if trim is not None:
-            trim(0)
 
 
 @contextlib.asynccontextmanager

@@ -4,7 +4,6 @@ Health, readiness and metrics are served, and the versions of the watched kinds 
 """
 
 import asyncio
-import gc
 import logging
 import secrets
 import socket
@@ -39,6 +38,7 @@ from beckon_operator.serving import health_app, serve_app
 from beckon_operator.settings import Settings
 from beckon_operator.watching import Listing, watch_kinds
 from beckon_operator.writer import Writer
+from beckon_runtime.process import settle_memory
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import ApiError
 
@@ -132,9 +132,7 @@ class Operator:
         )
         await _retry_call(listing.read_all)
         self._judge.judge_all()
-        # What is there now mostly stays: the collector need not walk it again and again.
-        gc.collect()
-        gc.freeze()
+        settle_memory()
         self._unready = ""
         names = ", ".join(f"{kind.plural} {kind.api_version}" for kind in kinds)
         logger.info("judged %d EventTypes; watching %s", sum(1 for _ in self._desired.verdicts()), names)

@@ -1,6 +1,8 @@
-"""A service's process: its listening sockets, its stop by a signal, and its refusal to start."""
+"""A service's process: its listening sockets, its memory, its stop by a signal, and its refusal to start."""
 
 import asyncio
+import ctypes
+import gc
 import os
 import signal
 import socket
@@ -44,6 +46,23 @@ def base_url(listener: socket.socket, host: str) -> str:
     port = listener.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+def settle_memory() -> None:
+    """Free memory left by the start, and freeze the remaining objects.
+
+    Later garbage collections skip the frozen objects. Imports leave holes of some five megabytes; glibc frees
+    them only on request.
+    """
+    gc.collect()
+    gc.freeze()
+    # Requests leave few cycles: a look for them after every 700 objects takes a twentieth of their time, and
+    # a look at all objects is a pause of tens of milliseconds.
+    gc.set_threshold(10_000, 20, 50)
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+        if trim is not None:
+            trim(0)
 
 
 def on_stop_signal(stop: Callable[[], object]) -> None:

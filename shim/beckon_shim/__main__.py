@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging.config
 import os
 import resource
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 from beckon_contract.correlation import Keyring
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
-from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start
+from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start, settle_memory
 from beckon_runtime.settings import setting_problems
 from beckon_shim.messages import Handler
 from beckon_shim.service import Service
@@ -105,10 +104,7 @@ async def _serve(
         service.reply_port,
         settings.broker_url if cluster is None else "the addresses in their status",
     )
-    # What lives from here on lives to the end: the collector need not walk it.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1000)
+    settle_memory()
     await service.run(stop)
     logger.info("stopped")
     return 0
