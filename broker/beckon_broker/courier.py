@@ -27,6 +27,7 @@ from beckon_broker.sender import (
 from beckon_broker.topology import Subscription, ingress_url
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, to_binary, to_structured
 from beckon_contract.cloudevents.extensions import IDEMPOTENT_CALL, NOT_BEGUN, OBSERVER, REPLY_ANY
+from beckon_runtime.problem import Problem
 
 
 @dataclass(slots=True)
@@ -153,12 +154,7 @@ class Courier:
             outcome = await self._persist(lane, to_subscriber, tally, once=once)
         destination = lane.subscription.subscriber
         if isinstance(outcome, CloudEvent):
-            # Only the reply is tried again: the subscriber has done its work.
-            reply = outcome
-            served = await self._to_inbox(envelope, reply)
-            outcome = await self._persist(
-                lane, lambda: self._to_broker(envelope, reply, served), _Tally(0, begun=True)
-            )
+            outcome = await self._take_reply(envelope, outcome, lane)
             destination = ingress_url(self._terms.base_url, envelope.broker)
         if isinstance(outcome, Setback):
             await self._dead_letter(queued, lane, destination, outcome)
@@ -236,29 +232,36 @@ class Courier:
             return reply.extended(**{self._terms.reply: call.extensions[self._terms.correlation]})
         return reply
 
-    async def _to_inbox(self, cause: Envelope, reply: CloudEvent) -> str:
-        """Hand a reply over to the replica of the shim that waits; return the subscriber that has it then."""
-        if self._inboxes is None:
-            return ""
-        try:
-            return await self._inboxes.hand_over(seal_reply(cause, reply))
-        except Refused:
-            return ""  # and the broker refuses it for the same reason
+    async def _take_reply(self, cause: Envelope, reply: CloudEvent, lane: Lane) -> Setback | None:
+        """Hand a reply over to the replica of the shim that waits, and take it into the broker.
 
-    async def _to_broker(self, cause: Envelope, reply: CloudEvent, served: str) -> Setback | None:
+        Only the reply is tried again: the subscriber has done its work.
+        """
+        try:
+            sealed = seal_reply(cause, reply)
+        except Refused as refused:
+            return self._refuse_reply(cause, refused.problem)
+        served = "" if self._inboxes is None else await self._inboxes.hand_over(sealed)
+        return await self._persist(
+            lane, lambda: self._to_broker(cause, sealed, served), _Tally(0, begun=True)
+        )
+
+    async def _to_broker(self, cause: Envelope, reply: Envelope, served: str) -> Setback | None:
         """Take a reply into the broker. While the log is away, this goes on, whatever the Trigger says."""
         end = time.monotonic() + _LOG_SECONDS
         while True:
             try:
-                await self._accept(seal_reply(cause, reply), served)
+                await self._accept(reply, served)
             except Refused as refused:
-                problem = refused.problem
+                outcome = self._refuse_reply(cause, refused.problem)
+                if refused.problem.slug not in LOG_AWAY or time.monotonic() > end:
+                    return outcome
             else:
                 return None
-            self._metrics.refused(problem.slug)
-            if problem.slug not in LOG_AWAY or time.monotonic() > end:
-                break
             await asyncio.sleep(_LOG_PAUSE)
+
+    def _refuse_reply(self, cause: Envelope, problem: Problem) -> Setback:
+        self._metrics.refused(problem.slug)
         if problem.status < 500:
             logger.warning("the reply to event %s is not taken: %s", cause.event.id, problem.detail)
         return Setback(problem.status, problem.detail.encode(), retriable=problem.status >= 500)

@@ -67,7 +67,18 @@ def seal(broker: BrokerName, event: CloudEvent, headers: tuple[tuple[str, str], 
 
     An arrival time already there stays. Raises `Refused` (400) if the TTL is used up.
     """
-    ttl = _remaining(event.extensions.get(TTL))
+    return _seal(broker, event, headers, event.extensions.get(TTL))
+
+
+def seal_reply(cause: Envelope, reply: CloudEvent) -> Envelope:
+    """Take in the reply to a delivered event; it inherits the event's TTL. A TTL of its own is ignored."""
+    return _seal(cause.broker, reply, cause.headers, cause.ttl)
+
+
+def _seal(
+    broker: BrokerName, event: CloudEvent, headers: tuple[tuple[str, str], ...], before: str | int | None
+) -> Envelope:
+    ttl = _remaining(before)
     if ttl <= 0:
         raise Refused(
             Problem(
@@ -78,15 +89,10 @@ def seal(broker: BrokerName, event: CloudEvent, headers: tuple[tuple[str, str], 
                 "replies with an event that its own Trigger matches; give the reply another type",
             )
         )
-    bare = event.without(TTL)
-    if ARRIVAL_TIME not in bare.extensions:
-        bare = bare.extended(**{ARRIVAL_TIME: datetime.now(UTC).isoformat().replace("+00:00", "Z")})
-    return Envelope(broker, bare, ttl, headers)
-
-
-def seal_reply(cause: Envelope, reply: CloudEvent) -> Envelope:
-    """Take in the reply to a delivered event; it inherits the event's TTL. A TTL of its own is ignored."""
-    return seal(cause.broker, reply.extended(**{TTL: cause.ttl}), cause.headers)
+    extensions = {name: value for name, value in event.extensions.items() if name != TTL}
+    if ARRIVAL_TIME not in extensions:
+        extensions[ARRIVAL_TIME] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    return Envelope(broker, event.with_extensions(extensions), ttl, headers)
 
 
 def passed_headers(headers: RawHeaders) -> tuple[tuple[str, str], ...]:
