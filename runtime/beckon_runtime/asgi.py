@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_runtime.origins import OriginPolicy, unclear_host
 from beckon_runtime.problem import MEDIA_TYPE, Problem
+from beckon_runtime.process import copies_of
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536
@@ -116,6 +117,16 @@ class DrainingServer(uvicorn.Server):
         self._drain = drain
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._copies: list[socket.socket] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen at these sockets."""
+        self._copies = [copy for listener in sockets or () for copy in copies_of(listener)]
+        await super().startup(sockets and [*sockets, *self._copies])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the sockets, and end."""
+        await super().shutdown([*(sockets or ()), *self._copies])
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until stopped."""

@@ -1,6 +1,7 @@
 """A service's process: its listening sockets, its memory, its stop by a signal, and its refusal to start."""
 
 import asyncio
+import contextlib
 import ctypes
 import gc
 import os
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable
 
 _BACKLOG = 4096
+_ACCEPTED_AT_ONCE = 16
 _USAGE = 2
 
 
@@ -39,6 +41,29 @@ def listen(host: str, port: int, cure: str = "set BECKON_PORT to another port") 
         raise CannotListen(f"cannot listen on {host}:{port}: {reason}; {cure}") from None
     listener.setblocking(False)
     return listener
+
+
+def copies_of(listener: socket.socket) -> list[socket.socket]:
+    """Return copies of a listening socket, to be served beside it.
+
+    uvloop accepts one connection of each socket in a turn of its loop. In a busy process a turn takes tens of
+    milliseconds, so with one socket the last of 250 new connections would wait for five seconds.
+    """
+    return [listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1)]
+
+
+async def accept_connections(listener: socket.socket) -> list[tuple[socket.socket, str]]:
+    """Wait for connections; return those that are there, each with its client's address. Raises `OSError`.
+
+    Several at once, for the reason of `copies_of`.
+    """
+    accepted = [await asyncio.get_running_loop().sock_accept(listener)]
+    with contextlib.suppress(OSError):  # no more of them, or an error that the next call raises
+        while len(accepted) < _ACCEPTED_AT_ONCE:
+            accepted.append(listener.accept())
+    for connected, _ in accepted:
+        connected.setblocking(False)
+    return [(connected, str(address[0])) for connected, address in accepted]
 
 
 def base_url(listener: socket.socket, host: str) -> str:

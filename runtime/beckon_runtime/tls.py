@@ -14,6 +14,7 @@ import uvicorn
 from beckon_runtime.asgi import LimitedConfig, LimitedProtocol
 from beckon_runtime.certificates import CertificateFolder
 from beckon_runtime.connections import Connections
+from beckon_runtime.process import accept_connections
 
 _PAUSE = 1.0
 
@@ -33,18 +34,18 @@ class TlsPort:
 
         The connections of both ports have their limits in common, and end together.
         """
-        loop = asyncio.get_running_loop()
         try:
             while True:
                 try:
-                    connected, address = await loop.sock_accept(self._listener)
+                    accepted = await accept_connections(self._listener)
                 except OSError as error:  # such as no more open files
                     logger.warning("no connection is taken at the TLS port: %s; trying again", error.strerror)
                     await asyncio.sleep(_PAUSE)
                     continue
-                task = asyncio.create_task(self._shake_hands(server, config, connected, str(address[0])))
-                self._handshakes.add(task)
-                task.add_done_callback(self._handshakes.discard)
+                for connected, client in accepted:
+                    task = asyncio.create_task(self._shake_hands(server, config, connected, client))
+                    self._handshakes.add(task)
+                    task.add_done_callback(self._handshakes.discard)
         finally:
             self._listener.close()
             for task in self._handshakes:

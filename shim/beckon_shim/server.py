@@ -20,6 +20,7 @@ import httptools
 from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_runtime.logs import point_to_log
 from beckon_runtime.problem import Problem
+from beckon_runtime.process import copies_of
 from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, of_problem
 from beckon_shim.stream import Stream
 
@@ -47,13 +48,16 @@ class Server:
         self.closing = False
         self.limited = Connections(limits or ConnectionLimits())
         self._loop = asyncio.get_running_loop()
-        self._listener: asyncio.Server | None = None
+        self._listeners: list[asyncio.Server] = []
 
     async def start(self, bound: socket.socket) -> None:
         """Take connections on a bound socket."""
-        self._listener = await self._loop.create_server(
-            lambda: ServerConnection(self), sock=bound, backlog=_BACKLOG
-        )
+        for listener in (bound, *copies_of(bound)):
+            self._listeners.append(
+                await self._loop.create_server(
+                    lambda: ServerConnection(self), sock=listener, backlog=_BACKLOG
+                )
+            )
 
     def opened(self, connection: "ServerConnection") -> None:
         """Register a new connection."""
@@ -73,8 +77,8 @@ class Server:
     async def stop(self, seconds: float) -> None:
         """Take no more connections; wait at most `seconds` for current answers."""
         self.closing = True
-        if self._listener is not None:
-            self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for connection in list(self.connections):
             connection.close_when_idle()
         with contextlib.suppress(TimeoutError):

@@ -10,7 +10,7 @@ it is right.
 import base64
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -112,29 +112,12 @@ class CloudEvent:
 
     def extended(self, **extensions: AttributeValue) -> "CloudEvent":
         """Return a copy with these extension attributes set."""
-        return self.with_extensions({**self.extensions, **extensions})
+        return replace(self, extensions={**self.extensions, **extensions})
 
     def without(self, *names: str) -> "CloudEvent":
         """Return a copy without these extension attributes."""
-        return self.with_extensions(
-            {name: value for name, value in self.extensions.items() if name not in names}
-        )
-
-    def with_extensions(self, extensions: Mapping[str, AttributeValue]) -> "CloudEvent":
-        """Return a copy with these extension attributes alone."""
-        # Not dataclasses.replace: for each event that passes the broker it took a tenth of the time.
-        return CloudEvent(
-            self.id,
-            self.source,
-            self.type,
-            self.data,
-            self.datacontenttype,
-            self.dataschema,
-            self.subject,
-            self.time,
-            extensions,
-            self.specversion,
-        )
+        remaining = {name: value for name, value in self.extensions.items() if name not in names}
+        return replace(self, extensions=remaining)
 
     def json(self) -> object:
         """Return the data parsed as JSON, `None` without data.

@@ -1,0 +1,92 @@
+"""A burst of new connections at a process that is busy with others, on the event loop of the services."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import uvloop
+
+from beckon_runtime.asgi import DrainingServer, server_config
+from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.process import accept_connections, listen
+from beckon_shim.messages import Answer, Request
+from beckon_shim.server import Server
+from tests.runtime.test_asgi import App
+
+BURST = 200
+FEW_TURNS = 50
+"""A quarter of what one connection in a turn of the loop would take."""
+
+Opened = Callable[[], int]
+
+
+@asynccontextmanager
+async def asgi_service(listener: socket.socket) -> AsyncIterator[Opened]:
+    config = server_config(
+        App(), OriginPolicy.at("127.0.0.1", local_pages=True), ConnectionLimits(), closing_seconds=1
+    )
+    config.load()
+    server = DrainingServer(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup([listener])
+    yield lambda: len(server.server_state.connections)
+    await server.shutdown([listener])
+
+
+class NoCalls:
+    """Handles nothing: no request comes."""
+
+    def handle(self, request: Request, answer: Callable[[Answer], None]) -> None:
+        raise AssertionError("no request was sent")
+
+
+@asynccontextmanager
+async def shim_server(listener: socket.socket) -> AsyncIterator[Opened]:
+    server = Server(NoCalls(), 1000)  # type: ignore[arg-type]  # it is never called
+    await server.start(listener)
+    yield lambda: len(server.connections)
+    await server.stop(1)
+
+
+@asynccontextmanager
+async def tls_port(listener: socket.socket) -> AsyncIterator[Opened]:
+    accepted: list[socket.socket] = []
+
+    async def accept() -> None:
+        while True:
+            accepted.extend(one for one, _ in await accept_connections(listener))
+
+    accepting = asyncio.create_task(accept())
+    yield lambda: len(accepted)
+    accepting.cancel()
+    for one in (*accepted, listener):
+        one.close()
+
+
+Serve = Callable[[socket.socket], contextlib.AbstractAsyncContextManager[Opened]]
+
+
+async def turns_for_a_burst(serve: Serve) -> int:
+    """Return in how many turns of the loop all connections of a burst are accepted."""
+    listener = listen("127.0.0.1", 0)
+    clients = [socket.create_connection(listener.getsockname()) for _ in range(BURST)]
+    turns = 0
+    async with serve(listener) as opened:
+        while opened() < BURST and turns < 10 * BURST:
+            await asyncio.sleep(0)
+            turns += 1
+        for client in clients:
+            client.close()
+    return turns
+
+
+@pytest.mark.parametrize("serve", [asgi_service, shim_server, tls_port])
+def test_a_burst_of_connections_is_accepted_in_a_few_turns_of_the_loop(serve: Serve) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        turns = runner.run(turns_for_a_burst(serve))
+
+    assert turns <= FEW_TURNS
