@@ -47,7 +47,7 @@ def copies_of(listener: socket.socket) -> list[socket.socket]:
     """Return copies of a listening socket, to be served beside it.
 
     uvloop accepts one connection of each socket in a turn of its loop. In a busy process a turn takes tens of
-    milliseconds, so with one socket the last of 250 new connections would wait for five seconds.
+    milliseconds, so with one socket the last of 250 new connections would wait for seconds (decision 0069).
     """
     return [listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1)]
 
