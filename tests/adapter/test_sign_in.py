@@ -189,3 +189,18 @@ async def test_an_import_with_an_ended_sign_in_names_the_cure(file: Path) -> Non
     assert status == 2
     (line,) = errors.splitlines()
     assert f"the sign-in in {file} is no longer valid; sign in again with: beckon import mcp URL" in line
+
+
+async def test_a_file_that_is_no_text_or_cannot_be_written_is_one_line(file: Path) -> None:
+    await asyncio.to_thread(file.write_bytes, b"\xff\xfe")
+    missing = file.parent / "nowhere" / "tickets.token"
+    async with served(OAuthServer().app) as url:
+        unreadable = await run_import(url, "--token-file", str(file))
+        unwritable = await run_import(url, "--login", "--token-file", str(missing))
+
+    assert (unreadable[0], unreadable[2]) == (
+        2,
+        f"beckon: --token-file {file} is neither a token nor a sign-in\n",
+    )
+    assert unwritable[0] == 1
+    assert f"cannot read or write {missing.parent}" in unwritable[2].splitlines()[-1]

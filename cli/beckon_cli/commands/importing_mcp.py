@@ -135,10 +135,7 @@ def _find_signed_in(
     if which.token_file and sign_in is None:
         err.print(f"{place} required no sign-in: {which.token_file} is not written")
     elif which.token_file and sign_in is not None:
-        try:
-            sign_in.write_to(which.token_file)
-        except OSError as error:
-            raise CommandError(f"{which.token_file} cannot be written: {error.strerror}", status=2) from None
+        sign_in.write_to(which.token_file)
     return found
 
 
@@ -146,8 +143,8 @@ def _read_auth(file: Path) -> httpx2.Auth:
     """Return the authentication by a file: that of a sign-in, or a token alone."""
     try:
         text = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"--token-file {file} cannot be read: {error}", status=2) from None
+    except UnicodeDecodeError:
+        raise CommandError(f"--token-file {file} is neither a token nor a sign-in", status=2) from None
     return SignedInAuth(file, f"the sign-in in {file}") if text.startswith("{") else BearerToken(text)
 
 
