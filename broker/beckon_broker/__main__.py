@@ -18,7 +18,7 @@ from beckon_broker.service import Service
 from beckon_broker.settings import Settings
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
-from beckon_runtime.process import CannotListen, listen, refuse_start
+from beckon_runtime.process import CannotListen, listen, refuse_start, settle_memory
 from beckon_runtime.settings import setting_problems
 from beckon_sources.api_types import NotConfigured
 
@@ -42,6 +42,7 @@ def main() -> int:
             traced = stack.enter_context(_tracing())
         except ValueError as error:
             return refuse_start("beckon-broker", str(error))
+        settle_memory()
         try:
             lost = runner.run(Service(settings, listener, traced).run())
         except NotConfigured as error:

@@ -22,7 +22,7 @@ from beckon_broker.sender import Post, Sender
 from beckon_broker.settings import Settings
 from beckon_broker.source import FolderSource, LoggedTopology, Source
 from beckon_runtime.asgi import DrainingServer, server_config
-from beckon_runtime.process import base_url, settle_memory
+from beckon_runtime.process import base_url
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,6 @@ class Service:
                 following = tasks.create_task(source.run())
                 handing_out = tasks.create_task(log.run(take, has_begun.set))
                 await has_begun.wait()
-                settle_memory()
                 logger.info("listening on %s; events are kept %s", self.url, log.durability)
                 await self._server.serve([self._listener])
                 handing_out.cancel()

@@ -4,6 +4,7 @@ Health, readiness and metrics are served, and the versions of the watched kinds 
 """
 
 import asyncio
+import gc
 import logging
 import secrets
 import socket
@@ -38,7 +39,6 @@ from beckon_operator.serving import health_app, serve_app
 from beckon_operator.settings import Settings
 from beckon_operator.watching import Listing, watch_kinds
 from beckon_operator.writer import Writer
-from beckon_runtime.process import settle_memory
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import ApiError
 
@@ -132,7 +132,9 @@ class Operator:
         )
         await _retry_call(listing.read_all)
         self._judge.judge_all()
-        settle_memory()
+        # What is there now mostly stays: the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
         self._unready = ""
         names = ", ".join(f"{kind.plural} {kind.api_version}" for kind in kinds)
         logger.info("judged %d EventTypes; watching %s", sum(1 for _ in self._desired.verdicts()), names)
