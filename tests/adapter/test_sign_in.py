@@ -113,6 +113,8 @@ async def test_a_refresh_that_names_no_new_refresh_token_keeps_the_present_one(f
 
     assert (renewed.token.access_token, renewed.token.refresh_token) == ("next", "first")
     assert renewed.expires_at is None
+    assert "next" not in repr(renewed)
+    assert "first" not in repr(renewed)
 
 
 Break = Callable[[OAuthServer, Path], Awaitable[None]]

@@ -8,7 +8,7 @@ from typing import Self
 import httpx2
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 _EARLY = 10.0  # seconds before its end at which a token is renewed
 _LARGEST = 65_536  # bytes of a file
@@ -41,15 +41,16 @@ class MemoryTokens:
 class SignIn(BaseModel):
     """A person's sign-in: the client, its tokens, and the endpoint that renews them.
 
-    `resource` is the server's URL. `expires_at` is in seconds since the epoch, `None` if it is unknown.
+    `resource` is the server's URL. `expires_at` is in seconds since the epoch, `None` if it is unknown. The
+    secrets are not in the `repr`, and not in errors.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     resource: str
     token_endpoint: str
-    client: OAuthClientInformationFull
-    token: OAuthToken
+    client: OAuthClientInformationFull = Field(repr=False)
+    token: OAuthToken = Field(repr=False)
     expires_at: float | None = None
 
     @classmethod
