@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -29,6 +29,7 @@ class OAuthServer:
         self.tokens: set[str] = set()
         self.refresh_tokens: set[str] = set()
         self.lifetime = 3600
+        self.before_refresh: Callable[[], None] = lambda: None
         self.grants: list[dict[str, str]] = []
         self.registered: list[dict[str, Any]] = []
         self.refused = False
@@ -99,6 +100,7 @@ class OAuthServer:
             basic = base64.b64encode(f"{CLIENT_ID}:{SECRET}".encode()).decode()
             valid = request.headers.get("authorization") == f"Basic {basic}"
         elif form["grant_type"] == "refresh_token":
+            self.before_refresh()
             valid = form["refresh_token"] in self.refresh_tokens
             self.refresh_tokens.discard(form["refresh_token"])  # each is valid once
         else:

@@ -107,6 +107,23 @@ async def test_calls_side_by_side_renew_the_token_once(file: Path) -> None:
     assert len(oauth.grants) == 1
 
 
+async def test_a_refresh_that_another_process_was_quicker_with_uses_its_token(file: Path) -> None:
+    oauth = OAuthServer()
+    async with signed_in(oauth, file, expires_in=-1) as url, calling(url, file) as adapter:
+
+        def renew_elsewhere() -> None:
+            oauth.tokens.add("elsewhere")
+            oauth.refresh_tokens.clear()
+            renewed = OAuthToken(access_token="elsewhere", expires_in=3600, refresh_token="second")
+            SignIn.from_file(file).with_token(renewed).write_to(file)
+
+        oauth.before_refresh = renew_elsewhere
+        found = await adapter.result(call_event({"a": 1, "b": 1}))
+
+    assert found == {"result": 2}
+    assert SignIn.from_file(file).token.access_token == "elsewhere"
+
+
 async def test_a_refresh_that_names_no_new_refresh_token_keeps_the_present_one(file: Path) -> None:
     async with signed_in(OAuthServer(), file):
         renewed = SignIn.from_file(file).with_token(OAuthToken(access_token="next"))

@@ -102,8 +102,9 @@ class SignedInAuth(httpx2.Auth):
             if self._is_over(refused):
                 async with self._lock:
                     if self._is_over(refused):  # no other request has renewed it meanwhile
-                        refreshed = yield self._read_renewable().make_refresh_request()
-                        self._renew(refreshed.status_code, await refreshed.aread())
+                        present = self._read_renewable()
+                        refreshed = yield present.make_refresh_request()
+                        self._renew(present, refreshed.status_code, await refreshed.aread())
             token = self._read().token
             request.headers["authorization"] = f"Bearer {token.access_token}"
             answer = yield request
@@ -134,12 +135,14 @@ class SignedInAuth(httpx2.Auth):
             raise self._to_ended()
         return sign_in
 
-    def _renew(self, status: int, content: bytes) -> None:
+    def _renew(self, present: SignIn, status: int, content: bytes) -> None:
         """Take the answer to a refresh, and write it into the file."""
         if status != httpx2.codes.OK:
+            if self._read() != present:
+                return  # another process has renewed it meanwhile, with the same refresh token
             raise self._to_ended()
         try:
-            self._read().with_token(OAuthToken.model_validate_json(content)).write_to(self._path)
+            present.with_token(OAuthToken.model_validate_json(content)).write_to(self._path)
         except ValueError:
             raise NoCredential(f"no token came in the answer to a refresh of {self._name}") from None
         except OSError as error:
