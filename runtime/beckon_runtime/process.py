@@ -81,8 +81,7 @@ def settle_memory() -> None:
     """
     gc.collect()
     gc.freeze()
-    # Requests leave few cycles: a look for them after every 700 objects takes a twentieth of their time, and
-    # a look at all objects is a pause of tens of milliseconds.
+    # Requests leave few cycles: a look for them after every 700 objects takes a twentieth of their time.
     gc.set_threshold(10_000, 20, 50)
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
