@@ -135,8 +135,8 @@ def test_the_readmes_commands_start_the_platform_without_a_checkout(
     assert {"calculator", "text_to_speech", "sql"} <= names
 
 
-def test_the_readme_starts_the_release_and_the_wheels_of_a_clone() -> None:
-    assert ["--find-links" in command for command in STARTS] == [False, True]
+def test_the_readme_starts_the_wheels_of_a_clone_and_the_release() -> None:
+    assert ["--find-links" in command for command in STARTS] == [True, False]
 
 
 def test_a_user_without_a_checkout_installs_makes_a_tool_and_uninstalls(installed: Installed) -> None:
