@@ -16,7 +16,7 @@ from uvicorn.loops.auto import auto_loop_factory
 
 from beckon_adapter.library import serve_library
 from beckon_cli.local.services import LIBRARY
-from beckon_runtime.asgi import server_config
+from beckon_runtime.asgi import DrainingServer, server_config
 from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start
 from beckon_tools.__main__ import read_settings
 from beckon_tools.app import Application, app
@@ -27,7 +27,7 @@ from beckon_tools.settings import Settings
 logger = logging.getLogger(__name__)
 
 
-class _GroupMember(uvicorn.Server):
+class _GroupMember(DrainingServer):
     """A server among others, without handlers of signals."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
