@@ -30,8 +30,8 @@ class AdapterSettings(BaseSettings):
     )
     credentials: Annotated[tuple[Credential, ...], NoDecode, BeforeValidator(read_list)] = Field(
         (),
-        description="A list in YAML of `{name: …, hosts: […], type: bearer|basic|header|query, as: …, "
-        "file: …}`; `file` holds the secret, `as` names the header or the parameter.",
+        description="A list in YAML of `{name: …, hosts: […], type: bearer|basic|header|query|oauth|login, "
+        "as: …, file: …}`; `file` holds the secret, `as` names the header or the parameter.",
     )
     mcp_servers: Annotated[tuple[NamedServer, ...], NoDecode, BeforeValidator(read_list)] = Field(
         (),

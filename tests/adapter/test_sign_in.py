@@ -13,6 +13,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from beckon_adapter.egress.hosts import Credential, Credentials, NoCredential
 from beckon_adapter.mcp.tokens import SignIn
 from beckon_runtime.egress import AllowedHost
+from tests.adapter.mcp_tools import server
 from tests.adapter.oauth_server import OAuthServer
 from tests.adapter.plain_api import adapting, egress_to
 from tests.adapter.test_mcp_servers import call_event, message
@@ -208,6 +209,16 @@ async def test_an_import_with_an_ended_sign_in_names_the_cure(file: Path) -> Non
     assert status == 2
     (line,) = errors.splitlines()
     assert f"the sign-in in {file} is no longer valid; sign in again with: beckon import mcp URL" in line
+
+
+async def test_a_server_without_a_sign_in_leaves_no_file(file: Path) -> None:
+    async with served(server.streamable_http_app(json_response=True)) as url:
+        status, printed, errors = await run_import(url, "--login", "--token-file", str(file))
+
+    assert status == 0
+    assert "tickets_add" in printed
+    assert f"{url}/mcp required no sign-in: {file} is not written" in errors
+    assert not await asyncio.to_thread(file.exists)
 
 
 async def test_a_file_that_is_no_text_or_cannot_be_written_is_one_line(file: Path) -> None:
