@@ -111,9 +111,16 @@ class DrainingServer(uvicorn.Server):
     It still answers while it drains. A second signal stops at once.
     """
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        drain: Callable[[], Awaitable[None]] | None = None,
+        *,
+        ports_of_process: int = 1,
+    ) -> None:
         """Without `drain`, only the requests in progress are finished."""
         super().__init__(config)
+        self._ports = ports_of_process
         self._drain = drain
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -121,7 +128,7 @@ class DrainingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen at these sockets."""
-        self._copies = [copy for listener in sockets or () for copy in copies_of(listener)]
+        self._copies = [copy for listener in sockets or () for copy in copies_of(listener, self._ports)]
         await super().startup(sockets and [*sockets, *self._copies])
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -43,13 +43,14 @@ def listen(host: str, port: int, cure: str = "set BECKON_PORT to another port") 
     return listener
 
 
-def copies_of(listener: socket.socket) -> list[socket.socket]:
-    """Return copies of a listening socket, to be served beside it.
+def copies_of(listener: socket.socket, ports: int = 1) -> list[socket.socket]:
+    """Return copies of a listening socket, to be served beside it; `ports` is how many the process serves.
 
     uvloop accepts one connection of each socket in a turn of its loop. In a busy process a turn takes tens of
     milliseconds, so with one socket the last of 250 new connections would wait for seconds (decision 0069).
+    Each copy is an open file, so a process with several ports has fewer for each.
     """
-    return [listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1)]
+    return [listener.dup() for _ in range(_ACCEPTED_AT_ONCE // ports - 1)]
 
 
 async def accept_connections(listener: socket.socket) -> list[tuple[socket.socket, str]]:

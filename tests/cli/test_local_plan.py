@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from beckon_cli.local.plan import for_tools, outbox_prefix, tool_programs
+from beckon_cli.local.plan import for_tools, manifests, outbox_prefix, tool_programs
 from beckon_cli.local.process import Program
-from beckon_cli.local.services import LocalService, ServiceName, wanted
+from beckon_cli.local.services import ADAPTER, LocalService, ServiceName, wanted
 from beckon_contract.kubernetes_objects import Resource, parse_manifests
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples"
@@ -116,3 +116,20 @@ def test_tools_get_neither_the_keys_of_the_shim_nor_the_store() -> None:
     secrets = {"BECKON_SHIM_KEYS": "k", "BECKON_SHIM_KEYS_FILE": "f", "BECKON_STORE": "s"}
 
     assert for_tools({**secrets, "HOME": "h"}) == {"HOME": "h"}
+
+
+def test_a_service_has_an_address_or_is_not_ready() -> None:
+    text = manifests(
+        addresses={OWN.service: "http://127.0.0.1:9001"},
+        starting=[OWN.service, ADAPTER],
+        brokers={},
+        broker_url="",
+        reply_url="",
+        reply_attribute="replyid",
+    )
+
+    found = [one for one in parse_manifests(text, "generated") if isinstance(one, Resource)]
+    services = {(one.namespace, one.name): one.status for one in found}
+    assert services["default", "own"] == {"address": {"url": "http://127.0.0.1:9001"}}
+    (ready,) = services["beckon", "beckon-adapter"]["conditions"]
+    assert (ready["type"], ready["status"]) == ("Ready", "False")

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.knative.addresses import AddressBook, Unaddressable
+from beckon_contract.knative.addresses import AddressBook, Unaddressable, with_readiness
 from beckon_contract.knative.delivery import Destination, Reference
-from beckon_contract.kubernetes_objects import Resource
+from beckon_contract.kubernetes_objects import Resource, condition
 
 REF = Reference("serving.knative.dev/v1", "Service", "shop", "weather")
 
@@ -147,3 +147,31 @@ def test_a_uri_that_names_a_service_leads_to_the_address_that_it_publishes(api_v
         "http://weather/",
     ):
         assert led(other) == other
+
+
+NOT_READY = {"conditions": [{"type": "Ready", "status": "False", "reason": "Starting", "message": "wait"}]}
+URI = "http://weather.shop.svc.cluster.local/calls"
+
+
+@pytest.mark.parametrize(
+    "subscriber", [{"uri": URI}, {"ref": {"apiVersion": "v1", "kind": "Service", "name": "weather"}}]
+)
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (NOT_READY, "Service shop/weather is not ready: Starting wait"),
+        ({**NOT_READY, "address": {"url": "http://127.0.0.1:8090"}}, ""),
+        ({}, ""),
+        ({"conditions": [{"type": "Ready", "status": "True"}]}, ""),
+    ],
+)
+def test_a_trigger_waits_for_a_service_that_says_that_it_is_not_ready(
+    subscriber: dict[str, Any], status: dict[str, Any], reason: str
+) -> None:
+    spec = {"broker": "default", "subscriber": subscriber}
+    trigger = Resource("eventing.knative.dev/v1", "Trigger", "shop", "weather", spec)
+
+    judged, _ = with_readiness([trigger, service(status, "v1")])
+
+    ready = condition(judged.status, "Ready")
+    assert (ready.message if ready else "") == reason

@@ -1,10 +1,13 @@
 """APIs that know nothing of events, behind the HTTP adapter, in the local platform as its user sees it."""
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 
 from tests.e2e.conftest import EXAMPLES, Start, Workbench
 from tests.e2e.local_platform import LocalPlatform
@@ -83,6 +86,35 @@ def test_rules_come_change_and_break_with_no_restart(workbench: Workbench) -> No
             "names the argument 'shelf', which does not exist; the parameters are author, subject"
             in platform.text()
         )
+
+
+SLOW_ADAPTER = """
+import runpy, time
+
+time.sleep(7)  # longer than a Broker tries to deliver a call
+runpy.run_module("beckon_adapter", run_name="__main__")
+"""
+
+
+def test_a_tool_of_the_adapter_is_offered_only_when_the_adapter_answers(
+    workbench: Workbench, tmp_path: Path
+) -> None:
+    program = tmp_path / "slow.py"
+    program.write_text(SLOW_ADAPTER)
+    service = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {
+            "namespace": "beckon",
+            "name": "beckon-adapter",
+            "annotations": {"beckon.dev/local-command": f"{sys.executable} {program}"},
+        },
+    }
+
+    with workbench.tools("find_books", "reserve_book", adapter=yaml.safe_dump(service), **example()):
+        found = called(workbench.platform, "find_books")
+
+    assert len(found.get("result") or ()) == 4, found
 
 
 def test_a_host_that_no_one_allowed_is_not_called(workbench: Workbench) -> None:

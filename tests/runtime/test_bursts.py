@@ -12,7 +12,7 @@ import uvloop
 from beckon_runtime.asgi import DrainingServer, server_config
 from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
-from beckon_runtime.process import accept_connections, listen
+from beckon_runtime.process import accept_connections, copies_of, listen
 from beckon_shim.messages import Answer, Request
 from beckon_shim.server import Server
 from tests.runtime.test_asgi import App
@@ -90,3 +90,15 @@ def test_a_burst_of_connections_is_accepted_in_a_few_turns_of_the_loop(serve: Se
         turns = runner.run(turns_for_a_burst(serve))
 
     assert turns <= FEW_TURNS
+
+
+@pytest.mark.parametrize("ports", [1, 5, 17])
+def test_a_process_with_several_ports_opens_no_more_files_for_bursts(ports: int) -> None:
+    opened = []
+    for _ in range(ports):
+        listener = listen("127.0.0.1", 0)
+        opened += [listener, *copies_of(listener, ports)]
+    for one in opened:
+        one.close()
+
+    assert ports <= len(opened) <= max(16, ports)

@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 class _GroupMember(DrainingServer):
     """A server among others, without handlers of signals."""
 
-    def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
-        super().__init__(config)
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, members: int) -> None:
+        super().__init__(config, ports_of_process=members)
         self._listener = listener
 
     async def run_among_others(self) -> None:
@@ -81,7 +81,7 @@ def _open_servers(ports: Sequence[tuple[str, int]], settings: Settings) -> list[
             sys.stderr.write(f"beckon_cli.local.group: {error}\n")
             continue
         config = server_config(application, policy, limits, closing_seconds=settings.drain_seconds)
-        servers.append(_GroupMember(config, listen(settings.host, port)))
+        servers.append(_GroupMember(config, listen(settings.host, port), len(ports)))
     return servers
 
 

@@ -35,19 +35,38 @@ from beckon_tools.outbox import OUTBOX
 # enough that a call to a dead one is reported as undeliverable before it times out.
 _DELIVERY: Mapping[str, Any] = {"retry": 5, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
 
+_NOT_READY: Mapping[str, Any] = {
+    "conditions": [
+        {
+            "type": "Ready",
+            "status": "False",
+            "reason": "NotAnswering",
+            "message": "its process does not answer",
+        }
+    ]
+}
+
 
 def manifests(
     *,
     addresses: Mapping[ServiceName, str],
+    starting: Iterable[ServiceName] = (),
     brokers: Mapping[tuple[str, str], Resource | None],
     broker_url: str,
     reply_url: str,
     reply_attribute: str,
 ) -> str:
-    """Return, as YAML, the Services of each address, and a Broker with its Triggers for each broker."""
+    """Return, as YAML, the Services of each address, and a Broker with its Triggers for each broker.
+
+    The `starting` Services have no address yet: they are not ready, and no tool that needs them is offered.
+    """
+    statuses: dict[ServiceName, Mapping[str, Any]] = {
+        **dict.fromkeys(starting, _NOT_READY),
+        **{name: {"address": {"url": url}} for name, url in addresses.items()},
+    }
     documents: list[dict[str, Any]] = [
-        _service(api_version, name, url)
-        for name, url in sorted(addresses.items())
+        _service(api_version, name, status)
+        for name, status in sorted(statuses.items())
         # Knative's, and Kubernetes's own: a Trigger may name either.
         for api_version in ("serving.knative.dev/v1", "v1")
     ]
@@ -60,10 +79,9 @@ def manifests(
     return _dump(documents)
 
 
-def _service(api_version: str, service: ServiceName, url: str) -> dict[str, Any]:
+def _service(api_version: str, service: ServiceName, status: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {"namespace": service.namespace, "name": service.name}
-    status = {"address": {"url": url}}
-    return {"apiVersion": api_version, "kind": "Service", "metadata": metadata, "status": status}
+    return {"apiVersion": api_version, "kind": "Service", "metadata": metadata, "status": dict(status)}
 
 
 def _broker(

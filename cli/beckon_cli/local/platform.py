@@ -14,7 +14,7 @@ from beckon_cli.local.forking import can_fork, import_services
 from beckon_cli.local.manifest_report import ManifestReport
 from beckon_cli.local.ports import free_ports, is_free, read_tool_count
 from beckon_cli.local.process import Process, Progress
-from beckon_cli.local.services import WantedService, wanted
+from beckon_cli.local.services import ADAPTER, WantedService, wanted
 from beckon_cli.local.tool_processes import ToolProcesses
 from beckon_cli.settings import Settings, child_environment
 from beckon_contract.catalogue.builder import build_catalogue
@@ -182,6 +182,8 @@ class Platform:
         addresses.update(self._tools.urls)
         self._generated = plan.manifests(
             addresses=addresses,
+            # The adapter comes with the first tool that needs it, and may be read later than that tool.
+            starting={ADAPTER, *(local.service for local in needs.commands())},
             brokers=needs.brokers,
             broker_url=self.addresses.broker,
             reply_url=self.addresses.replies,

@@ -1,6 +1,6 @@
 """Addresses of subscribers, and the readiness of Triggers without a controller.
 
-A Trigger is ready if its subscriber has an address.
+A Trigger is ready if its subscriber has an address, and is no Service that says that it is not ready.
 """
 
 import re
@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from beckon_contract.knative.delivery import Destination, Reference
 from beckon_contract.knative.triggers import InvalidResource, parse_trigger
-from beckon_contract.kubernetes_objects import Key, Resource
+from beckon_contract.kubernetes_objects import Key, Resource, condition
 
 CLUSTER_DOMAIN = "cluster.local"
 
@@ -61,6 +61,25 @@ class AddressBook:
                 "write a path relative to the ref, or leave one of the two out"
             )
         return urljoin(base, destination.uri)
+
+    def require_ready(self, destination: Destination) -> None:
+        """Raise `Unaddressable` for a Service that says that it is not ready, and publishes no address.
+
+        Knative sends to a URI and to a core Service in any case, as their names are in the cluster's DNS. On
+        a laptop they are not: there, a Service has no address until its process answers.
+        """
+        for key in self._services_of(destination):
+            status = self._statuses.get(key, {})
+            ready = condition(status, "Ready")
+            if ready and ready.status == "False" and published_address(status) is None:
+                raise Unaddressable(f"Service {key.namespace}/{key.name} is not ready: {ready.words}")
+
+    def _services_of(self, destination: Destination) -> list[Key]:
+        ref = destination.ref
+        if ref is not None:
+            return [Key(ref.api_version.rpartition("/")[0], ref.kind, ref.namespace, ref.name)]
+        named = service_of(destination.uri or "", self._cluster_domain)
+        return [Key(group, "Service", *named) for group in _SERVICES] if named else []
 
     def _of_uri(self, uri: str) -> str:
         """Replace scheme and host in the URI of a known Service.
@@ -150,8 +169,8 @@ def _why_not(ref: Reference, *, found: bool) -> str:
 def with_readiness(resources: Iterable[Resource]) -> list[Resource]:
     """Return the objects, with a condition on unready Triggers.
 
-    A Trigger whose subscriber has no address gets a `Ready` condition that says so. In a cluster Knative's
-    Trigger controller writes it; the reason is the same.
+    A Trigger whose subscriber has no address, or is not ready, gets a `Ready` condition that says so. In a
+    cluster Knative's Trigger controller writes it; the reason is the same.
     """
     everything = list(resources)
     book = AddressBook(everything)
@@ -160,7 +179,9 @@ def with_readiness(resources: Iterable[Resource]) -> list[Resource]:
 
 def _judged(resource: Resource, book: AddressBook) -> Resource:
     try:
-        book.resolve(parse_trigger(resource).subscriber)
+        subscriber = parse_trigger(resource).subscriber
+        book.require_ready(subscriber)
+        book.resolve(subscriber)
     except InvalidResource:
         return resource
     except Unaddressable as error:
