@@ -1,7 +1,7 @@
 """Make the schema and the tables of a chart's values: `python charts/generate.py [--check] [CHART]`.
 
 Both are made from values.yaml. The comment above a value is its description. A line `@schema {…}`
-in it is JSON Schema that is added to what the default tells: its type, and for a map with keys,
+in it is JSON Schema that is added to what the default implies: its type, and for a map with keys,
 that it has no others. The tables go into README.md between two marks. With `--check` nothing is
 written, and the status is 1 where something is not up to date. Without a folder it is the chart
 beside this file.
@@ -144,7 +144,7 @@ def _value(
 
 
 def _comment(lines: Sequence[str], line: int) -> tuple[str, dict[str, Any]]:
-    """Return the text and the schema in the comment that stands right above a line."""
+    """Return the text and the schema in the comment right above a line."""
     text: list[str] = []
     schema: dict[str, Any] = {}
     first = line
@@ -231,7 +231,7 @@ def made(chart: Path) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write what is made, or with `--check` tell what is not up to date."""
+    """Write what is made, or with `--check` print what is not up to date."""
     chart = next((Path(word) for word in arguments if not word.startswith("-")), CHART)
     stale = 0
     try:

@@ -49,8 +49,8 @@ async def description() -> dict[str, Any]:
     """Return the OpenAPI description of an agent that stores its runs."""
     store = await open_store("sqlite://")
     try:
-        nobody = cast("AgentRegistry", None)  # nothing is asked of it before a request comes
-        service = Service(nobody, cast("ToolCaller", None), Metrics(), 1)
+        unused = cast("AgentRegistry", None)  # used by requests, and none comes
+        service = Service(unused, cast("ToolCaller", None), Metrics(), 1)
         served = build_app(
             service,
             lambda app: app,
@@ -88,8 +88,8 @@ def _rows(path: str, methods: Mapping[str, Any]) -> Iterator[str]:
     for method, operation in methods.items():
         if method == "parameters":
             continue
-        asked = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
-        query = f" Query: {', '.join(f'`{name}`' for name in asked)}." if asked else ""
+        parameters = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        query = f" Query: {', '.join(f'`{name}`' for name in parameters)}." if parameters else ""
         statuses = ", ".join(operation["responses"])
         what = " ".join(str(operation.get("description", operation["summary"])).split("\n\n")[0].split())
         yield f"| `{method.upper()} {path}` | {what.replace('|', chr(92) + '|')}{query} | {statuses} |\n"

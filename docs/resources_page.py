@@ -56,16 +56,18 @@ def _type(field: dict[str, Any]) -> str:
 
 def _meaning(field: dict[str, Any]) -> str:
     """Return the description with the bounds, which `kubectl` enforces."""
-    told = [_text(field)] if field.get("description") else []
+    sentences = [_text(field)] if field.get("description") else []
     if "enum" in field:
-        told.append("One of " + ", ".join(f"`{value}`" for value in field["enum"]) + ".")
+        sentences.append("One of " + ", ".join(f"`{value}`" for value in field["enum"]) + ".")
     if "default" in field:
-        told.append(f"Default: `{field['default']}`.")
+        sentences.append(f"Default: `{field['default']}`.")
     least, most = field.get("minimum"), field.get("maximum")
     if least is not None or most is not None:
-        told.append(f"From {least if least is not None else '…'} to {most if most is not None else '…'}.")
-    told += [f"{rule['message'][:1].upper()}{rule['message'][1:]}." for rule in _rules(field)]
-    return " ".join(told)
+        sentences.append(
+            f"From {least if least is not None else '…'} to {most if most is not None else '…'}."
+        )
+    sentences += [f"{rule['message'][:1].upper()}{rule['message'][1:]}." for rule in _rules(field)]
+    return " ".join(sentences)
 
 
 def _rules(field: dict[str, Any]) -> list[dict[str, str]]:

@@ -1,6 +1,6 @@
 """The rules for names and modules: plain words, one class of a name in a room, no fragments.
 
-The words and their cures stand in `docs/glossary.md`, too; a test compares the two.
+The words and their cures are in `docs/glossary.md`, too; a test compares the two.
 """
 
 import ast
@@ -49,7 +49,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One name that breaks a rule: where it stands, what is wrong, and the cure."""
+    """One name that breaks a rule: its place, what is wrong, and the cure."""
 
     path: str
     rule: str

@@ -123,7 +123,7 @@ class Service:
 
     def _look_for_room(self) -> None:
         if self.draining:
-            raise NoRoom("the agent is shutting down; ask again shortly")
+            raise NoRoom("the agent is shutting down; retry shortly")
         if self.running >= self.max_runs:
             raise NoRoom(f"the limit of runs in progress is reached ({self.max_runs}); try again")
 

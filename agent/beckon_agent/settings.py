@@ -201,7 +201,7 @@ class Settings(ServingSettings):
         0,
         ge=0,
         le=1_000_000,
-        description="Experimental: how many of the events at /feed are kept for MCP clients; 0: none, and "
+        description="Experimental: how many of the events at /feed are stored for MCP clients; 0: none, and "
         "clients see no event types.",
     )
     push_hosts: HostList = Field(

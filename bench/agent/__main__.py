@@ -1,10 +1,10 @@
 """Measure the agent beside others: `python -m bench.agent [--traces | --faces] [--quick]`; prints tables.
 
-Everything is asked the same questions, over HTTP, in one run: Beckon's agent (broker, shim and agent as they
-run on a laptop, with their defaults), Pydantic AI, the OpenAI Agents SDK, LangChain's agent, and a loop of
-httpx alone. All have the same fake model and the same tool; a peer calls the tool over HTTP itself, Beckon
-sends it an event through shim and Broker. Each peer is a bare ASGI application on uvicorn around the
-library, in an environment without Beckon; Beckon is what is deployed.
+Each agent gets the same questions, over HTTP, in one run: Beckon's agent (broker, shim and agent as they run
+on a laptop, with their defaults), Pydantic AI, the OpenAI Agents SDK, LangChain's agent, and a loop of httpx
+alone. All have the same fake model and the same tool; a peer calls the tool over HTTP itself, Beckon sends it
+an event through shim and Broker. Each peer is a bare ASGI application on uvicorn around the library, in an
+environment without Beckon; Beckon is what is deployed.
 
 A run has two turns: the model asks for the tool, gets its result, and answers in 32 words. Every answer is
 checked, the tool's number in it included. CPU is that of the agent's process, user and system, from /proc;
@@ -47,7 +47,7 @@ class Plan:
     rounds: int
     alone: int
     at_once: int
-    together: int
+    batch: int
     first_words: int
     streams: int
     words: int
@@ -62,7 +62,7 @@ FULL = Plan(
     rounds=5,
     alone=50,
     at_once=16,
-    together=96,
+    batch=96,
     first_words=50,
     streams=500,
     words=60,
@@ -76,7 +76,7 @@ QUICK = Plan(
     rounds=1,
     alone=10,
     at_once=4,
-    together=20,
+    batch=20,
     first_words=10,
     streams=20,
     words=10,
@@ -102,7 +102,7 @@ class Bench:
         self.missed: list[str] = []
 
     async def idle(self) -> None:
-        """Look at the memory before anything was asked."""
+        """Read the memory before the first question."""
         await asyncio.sleep(self._plan.idle_seconds)
         self._idle = {one.name: one.own.rss_megabytes() for one in self._all}
 
@@ -117,10 +117,10 @@ class Bench:
         for number in range(plan.rounds):
             for one in self._all:
                 _note(f"runs, round {number + 1} of {plan.rounds}: {one.name}")
-                alone, together, streamed = found[one.name]
+                alone, batch, streamed = found[one.name]
                 await measure.runs(one, plan.alone, 1, alone)
-                await measure.runs(one, plan.together, plan.at_once, together)
-                await measure.runs(one, plan.together, plan.at_once, streamed, stream=True)
+                await measure.runs(one, plan.batch, plan.at_once, batch)
+                await measure.runs(one, plan.batch, plan.at_once, streamed, stream=True)
         rows = [_cost_row(name, *kinds) for name, kinds in found.items()]
         self.wrong += sum(runs.wrong for kinds in found.values() for runs in kinds)
         at_once = f"{plan.at_once} at once"
@@ -299,10 +299,10 @@ def _present(*, install: bool) -> list[Peer]:
     return []
 
 
-def _cost_row(name: str, alone: measure.Runs, together: measure.Runs, streamed: measure.Runs) -> list[str]:
-    one, several, pieces = alone.median, together.median, streamed.median
+def _cost_row(name: str, alone: measure.Runs, batch: measure.Runs, streamed: measure.Runs) -> list[str]:
+    one, several, pieces = alone.median, batch.median, streamed.median
     figures = (one.own, one.path, one.p50, several.own, several.path, pieces.own)
-    wrong = alone.wrong + together.wrong + streamed.wrong
+    wrong = alone.wrong + batch.wrong + streamed.wrong
     return [name, *(f"{figure:.1f}" for figure in figures), str(wrong)]
 
 

@@ -1,6 +1,6 @@
 """A collector that takes spans and throws them away: `POST /v1/traces`, with OTLP over HTTP.
 
-`GET /counted` tells how many bytes came, in how many requests. `python -m bench.agent.collector` prints its
+`GET /counted` returns the number of bytes and of requests. `python -m bench.agent.collector` prints its
 port and ends when its input does.
 """
 

@@ -1,4 +1,4 @@
-"""What is measured: each an agent behind HTTP, with its own way of being asked and of telling its answer."""
+"""The measured agents: each is an HTTP service with its own form of requests and answers."""
 
 import json
 import secrets
@@ -24,7 +24,7 @@ _SECONDS_TO_START = 120  # a machine with much to do
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How an agent is asked, and where the text of its answer stands."""
+    """The form of an agent's requests, and the place of the text in its answers."""
 
     path: str
     make_body: Callable[[str, bool], dict[str, object]]

@@ -1,4 +1,4 @@
-"""One HTTP exchange at a time on a connection that is kept, with an eye on when the first word came."""
+"""HTTP exchanges on one open connection, one at a time; each has the time of its first word."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The measurements: each asks an agent, checks every answer, and reads CPU and memory from /proc."""
+"""The measurements: each sends questions, checks the answers, and reads CPU and memory from /proc."""
 
 import asyncio
 import os
@@ -122,7 +122,7 @@ async def direct(field_: Field, total: int) -> list[float]:
 async def streams(contestant: Contestant, field_: Field, total: int, words: int, every: int) -> Streams:
     """Let so many streams of `words` chunks, `every` milliseconds one, be open at once on one core."""
     connections = [await connect(contestant.port, FIRST_WORD) for _ in range(total)]
-    question = f"Say something. [bench words={words} every={every} together={total}]"
+    question = f"Say something. [bench words={words} every={every} batch={total}]"
     message = contestant.wire.request(question, stream=True)
     await _peak(field_)
     with _one_core(contestant, field_):
@@ -188,7 +188,7 @@ def _arrived(text: str, right: str) -> int:
 
 
 async def _peak(field_: Field) -> int:
-    """Return how many answers of the model were in progress at once since this was asked last."""
+    """Return the most answers of the model in progress at once since the last call of this function."""
     connection = await connect(field_.model_port, FIRST_WORD)
     answered = await connection.exchange(b"GET /peak HTTP/1.1\r\nhost: bench\r\n\r\n")
     connection.close()

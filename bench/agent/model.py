@@ -5,10 +5,10 @@ A question holds its orders in brackets, such as `[bench city=17 words=32]`:
 - `city=N`: call the tool first, for `city-N`, and write its result; without it, answer at once.
 - `words=N`: the answer has so many words, each a chunk of its own where it is streamed.
 - `every=N`: the milliseconds between two chunks; none by default.
-- `together=N`: no answer begins before so many are asked for.
+- `batch=N`: no answer begins before so many requests have arrived.
 
 The second turn is recognised by the tool's result in the conversation, whose number the answer repeats: so an
-answer is right only if the whole way worked. Requests are searched and not parsed, which keeps the model
+answer is right only if the whole path worked. Requests are searched and not parsed, which keeps the model
 cheap. `GET /peak` returns the most answers in progress at once.
 `python -m bench.agent.model` prints its port and ends when its input does.
 """
@@ -22,7 +22,7 @@ from bench.agent.serving import Message, Receive, Send, answer, begin_events, re
 
 FIRST_WORD = "word0"
 _ORDERS = re.compile(rb"\[bench ([a-z0-9= ]*)\]")
-_RESULT = re.compile(rb"celsius\W+(\d+)")  # its quotes are escaped, in more than one way
+_RESULT = re.compile(rb"celsius\W+(\d+)")  # its quotes are escaped, once or twice
 _STREAMED = re.compile(rb'"stream": ?true')
 _TOGETHER_SECONDS = 60.0
 _HEAD = {"id": "chatcmpl-bench", "created": 1, "model": "bench"}
@@ -61,7 +61,7 @@ class Model:
     async def _complete(self, body: bytes, send: Send) -> None:
         found = _ORDERS.findall(body)
         orders = {key: int(value) for key, _, value in (part.partition("=") for part in _parts(found))}
-        place = await self._together(orders["together"]) if "together" in orders else 0.0
+        place = await self._wait_for_batch(orders["batch"]) if "batch" in orders else 0.0
         streamed = bool(_STREAMED.search(body))
         result = _RESULT.search(body)
         if "city" in orders and result is None:
@@ -76,7 +76,7 @@ class Model:
             await asyncio.sleep(place * pause)  # not all streams tick at once
         await _stream([{"content": word} for word in words], "stop", send, pause)
 
-    async def _together(self, count: int) -> float:
+    async def _wait_for_batch(self, count: int) -> float:
         """Wait until so many are here; return which part of them came before this one."""
         here = asyncio.Event()
         self._waiting.append(here)

@@ -1,4 +1,4 @@
-"""Serving a bare ASGI application on a free port, the same way for everything in this benchmark.
+"""Serving a bare ASGI application on a free port, the same for each program of this benchmark.
 
 It runs in the environment of the peers, too, so it imports uvicorn and uvloop and nothing else.
 """

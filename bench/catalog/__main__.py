@@ -7,7 +7,7 @@ service behind N EventTypes, each with a Trigger of its own, fifty on a Broker.
 First the initial sync: from the start of the operator's pod until every Tool is Ready, and
 of the agent's until all are in its catalogue. Then single changes: `kubectl apply` of a new
 EventType and Trigger, while a client chats with the agent all the time; the clock stops
-when the model is first sent the new declaration. The parts of the way are distinguished by
+when the model is first sent the new declaration. The parts of the path are distinguished by
 watches: a Tool waits for its Trigger, and how long that takes is Knative's affair. The same
 is measured for a new EventType whose calls an existing Trigger passes.
 
@@ -76,7 +76,7 @@ class Plan:
 
     @property
     def triggers_word(self) -> str:
-        """How the table's title tells of the Triggers."""
+        """The Triggers, as the table's title names them."""
         return "a Trigger for each fifty" if self.shared else "as many Triggers"
 
 
@@ -150,7 +150,7 @@ async def _prepare_trigger(kube: Kube, api: Api) -> None:
 
 
 async def _call(url: str, tool: str) -> None:
-    """Prove that the way is whole: call a tool through shim, Broker and Trigger."""
+    """Prove that the path works: call a tool through shim, Broker and Trigger."""
     async with httpx.AsyncClient(base_url=url, timeout=60) as client:
         answer = await client.post(f"/tools/{tool}", json={"city": "Ulm"})
     print(f"a call of {tool} by hand: {answer.status_code} {answer.text[:300]}")

@@ -57,7 +57,7 @@ def quantile(values: list[float], part: float) -> float:
 
 
 class Latency:
-    """The running platform, the model that it asks, and watches on what is in between."""
+    """The running platform, its model, and watches on what is in between."""
 
     def __init__(self, kube: Kube, model: ModelServer) -> None:
         self._kube = kube

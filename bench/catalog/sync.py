@@ -98,7 +98,7 @@ async def until(done: Callable[[], Awaitable[bool]], what: str) -> None:
 
 
 async def all_ready(api: Api, path: str, count: int) -> bool:
-    """Whether so many objects are there, and all are Ready; the count is asked first, for it is cheap."""
+    """Whether so many objects are there, and all are Ready; the count is read first, as it is cheap."""
     if await api.count(path) < count:
         return False
     ready = 0

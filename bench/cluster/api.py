@@ -74,7 +74,7 @@ class Api:
 
 @asynccontextmanager
 async def reach(kube: Kube) -> AsyncIterator[Api]:
-    """Open the way to the API server, with the rights of the kubeconfig."""
+    """Open a client of the API server, with the rights of the kubeconfig."""
     process = await asyncio.create_subprocess_exec(
         str(kube.kubectl), "proxy", "--port=0", stdout=asyncio.subprocess.PIPE, env=dict(kube.environment())
     )

@@ -139,5 +139,5 @@ def _in_namespace(value: Any, namespace: str) -> Any:
 
 def _set(variables: list[Manifest], settings: Mapping[str, str]) -> list[Manifest]:
     """Return a container's variables with ours in place of those of the same name."""
-    kept = [variable for variable in variables if variable["name"] not in settings]
-    return [*kept, *({"name": name, "value": value} for name, value in settings.items())]
+    others = [variable for variable in variables if variable["name"] not in settings]
+    return [*others, *({"name": name, "value": value} for name, value in settings.items())]

@@ -33,7 +33,7 @@ CASES = (
 
 async def ask(side: Side, case: Case) -> str:
     """Return in words what the caller, or each of the callers, got and when."""
-    # RequestReply gives up after 60 s whatever it is asked.
+    # RequestReply gives up after 60 s, whatever the request says.
     async with httpx.AsyncClient(timeout=_LONGEST_SECONDS) as client:
         wait = _WAIT_SECONDS if case.kind == "bench.silent" else 30
         identity = f"{case.kind}-{time.time_ns()}"

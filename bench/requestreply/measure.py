@@ -32,7 +32,7 @@ class Round:
 
     @property
     def path_cpu(self) -> float:
-        """The whole way without the loader: the side itself, the Broker, the tool."""
+        """The whole path without the loader: the side itself, the Broker, the tool."""
         return self.own_cpu + self.broker_cpu + self.tool_cpu
 
 
@@ -92,7 +92,7 @@ class Meter:
         pool = Pool(side.address, 80, at_once)
         await pool.open(at_once)
         unit = echoes(pool, path)
-        await closed(unit, max(2 * at_once, total // 10), at_once)  # connections and caches along the way
+        await closed(unit, max(2 * at_once, total // 10), at_once)  # opens connections, fills caches
         async with self._watched(side):
             before = self._used(side)
             began = time.perf_counter()

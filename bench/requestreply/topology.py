@@ -36,7 +36,7 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One way to call the tool: where, and the pods that are its own."""
+    """One path to the tool: its address, and the pods of its own."""
 
     name: str
     address: str

@@ -8,7 +8,7 @@ One call through the shim is three messages: the call, the post to the Broker, t
 The peer takes three messages of the same size in its place, as a server each time, and
 does nothing with them. The shim is the server of two and the client of one; it checks two
 events, signs and verifies a token, keeps a deadline, watches the caller and counts. Its
-own server does less than ASGI asks of uvicorn, which is part of the ratio. So the ratio of
+own server does less than ASGI requires of uvicorn, which is part of the ratio. So the ratio of
 CPU per call is the price of a shim in units of moving the same bytes through an ordinary
 server; it is taken in interleaved rounds, as the median, because a shared machine changes
 while one measures. Latencies depend on the machine: read them beside the direct hop of the

@@ -1,6 +1,6 @@
 """A stand-in for a Broker and a tool: takes the event, answers 202, posts the reply back.
 
-Events to `/hold/...` are answered 202 and kept until somebody POSTs to `/release`.
+Events to `/hold/...` are answered 202 and held until a POST to `/release`.
 `python -m bench.shim.stub REPLY_PORT` prints its port and ends when its input does.
 """
 
@@ -20,7 +20,7 @@ _CONNECTIONS = 64
 
 
 class Stub:
-    """What the connections share: the way back, and the replies that are held."""
+    """What the connections share: the connections for replies, and the held replies."""
 
     def __init__(self, reply_port: int) -> None:
         self.pool = Pool("127.0.0.1", reply_port, _CONNECTIONS)

@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
         done(int(head[9:12]), body)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell who waits that nothing will come."""
+        """Report to the waiting caller that nothing will come."""
         done, self._done = self._done, None
         if done is not None:
             done(0, b"")

@@ -43,7 +43,7 @@ COMMANDS = (
 
 
 def question(name: str, port: int) -> Command:
-    """Return the command that asks one question, of the agent at this port or of a platform of its own."""
+    """Return the command for one question, to the agent at this port or to a platform of its own."""
     return Command(name, ("-m", "beckon_cli", "ask", _QUESTION), {"BECKON_PORT": str(port)})
 
 
@@ -64,7 +64,7 @@ def platform(port: int) -> Iterator[None]:
     ) as process:
         try:
             if not any("Ctrl-C stops" in line for line in process.stdout or ()):
-                raise RuntimeError("the local platform did not start; its message stands above")
+                raise RuntimeError("the local platform did not start; its message is above")
             yield
         finally:
             process.send_signal(signal.SIGTERM)

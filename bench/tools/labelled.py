@@ -127,7 +127,7 @@ def _tau_bench(catalogue: _Catalogue) -> Iterator[_Asked]:
 
 
 def _operations(catalogue: _Catalogue) -> None:
-    """Add API operations, as somebody would who names an EventType after the API and its operation."""
+    """Add API operations, with EventTypes named after the API and its operation."""
     for line in _lines(DATA / "openapi-tools" / "tools.jsonl"):
         api = line["api"].replace("/", "-")
         shown = {

@@ -1,4 +1,4 @@
-"""An accepted event on its way through the broker, and the attributes the broker keeps for itself.
+"""An accepted event inside the broker, and the attributes of the broker's own.
 
 The rules of `knativebrokerttl` and `knativearrivaltime` are those of Knative's multi-tenant
 broker (knative/eventing pkg/broker/ingress and pkg/broker/ttl.go): the TTL counts the passages

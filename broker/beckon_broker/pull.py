@@ -61,7 +61,7 @@ class Pull:
         self._change.set()
 
     async def stop(self) -> None:
-        """Pull no more, and wait until what is on its way has come."""
+        """Pull no more, and wait for the pulls in progress."""
         self._stopped = True
         self._change.set()
         if self._subscription is not None:

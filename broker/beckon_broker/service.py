@@ -85,7 +85,7 @@ class Service:
                 following = tasks.create_task(source.run())
                 handing_out = tasks.create_task(log.run(take, has_begun.set))
                 await has_begun.wait()
-                logger.info("listening on %s; events are kept %s", self.url, log.durability)
+                logger.info("listening on %s; events are stored %s", self.url, log.durability)
                 await self._server.serve([self._listener])
                 handing_out.cancel()
                 following.cancel()

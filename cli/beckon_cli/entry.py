@@ -10,12 +10,12 @@ from beckon_cli.errors import CommandError
 _HELP = """
 Make the services of a Knative cluster callable by a language model.
 
-An EventType describes a tool, a Trigger routes its calls. On this machine the whole way
+An EventType describes a tool, a Trigger routes its calls. On this machine the whole path
 runs with no cluster and no key:
 
 ```
 beckon up                              start broker, shim, agent and tools
-beckon ask "What is 17% of 2340?"      a question, and the calls it took
+beckon ask "What is 17% of 2340?"      ask a question; see its tool calls
 beckon tools --manifests FOLDER        what the model would see
 beckon check FOLDER                    what is wrong with manifests
 beckon new tool NAME                   a project with a tool of your own
@@ -25,18 +25,18 @@ Settings come from flags, the environment, or a .env file, by the same names.
 """
 
 # What runs each command, and the help above its parameters. A command's module is imported
-# when that command runs, so its words stand here; the first line is that of the function's docstring.
+# when that command runs, so its help is here; the first line is that of the function's docstring.
 _COMMANDS = {
     "up": ("up:up", "Start the local platform, and keep it running until Ctrl-C."),
     "ask": (
         "ask:ask",
-        """Ask one question; print the answer and the tool calls that led to it.
+        """Ask one question; print the answer and its tool calls.
 
-        Starts the platform for as long as it takes, where none is running.
+        Starts the platform for this question if none is running.
         """,
     ),
-    "chat": ("ask:chat", "Talk with the agent on the terminal; answers stream as they are written."),
-    "tools": ("tools:tools", "Print the catalogue as the model sees it, and what was refused and why."),
+    "chat": ("ask:chat", "Chat with the agent on the terminal; answers are streamed."),
+    "tools": ("tools:tools", "Print the tools as the model sees them, and the refused ones with reasons."),
     "call": (
         "call:call",
         """Call a tool through the broker, without a model; print its result as JSON.
@@ -46,9 +46,9 @@ _COMMANDS = {
     ),
     "check": (
         "check:check",
-        """Say what is wrong with EventTypes, Triggers and Agents, what each becomes, and what has no route.
+        """Check EventTypes, Triggers and Agents: errors, the tools they become, and calls without a route.
 
-        Exits with 1 where something is wrong; warnings alone are no reason to.
+        Exits with 1 if there are errors; warnings alone exit with 0.
         """,
     ),
     "manifest": (
@@ -58,38 +58,41 @@ _COMMANDS = {
         For instance: beckon manifest order_status:order_status | kubectl apply -f -
         """,
     ),
-    "runs": ("runs:runs", "List the runs that are stored, the newest first: ids for `beckon replay`."),
+    "runs": ("runs:runs", "List stored runs, newest first, with their ids for `beckon replay`."),
     "approvals": (
         "runs:approvals",
-        "List the calls that wait for a person: ids for `beckon approve`.",
+        "List calls waiting for approval, with their ids for `beckon approve`.",
     ),
     "approve": (
         "runs:approve",
-        """Allow the calls that a response waits with, and print what follows.
+        """Approve the calls a response waits for, and print how it continues.
 
-        Each call is decided about once: a second word that says otherwise is refused. The id of a single
-        approval decides about its call alone, and does not wait for what follows.
+        Each call is decided once; a different second decision is refused. With the id of a single approval,
+        only its call is decided, and the command does not wait for the rest.
         """,
     ),
-    "inputs": ("inputs:inputs", "List the forms that tools put to you: ids and fields for `beckon answer`."),
+    "inputs": (
+        "inputs:inputs",
+        "List forms waiting for input, with their ids and fields for `beckon answer`.",
+    ),
     "answer": (
         "inputs:answer",
-        """Fill in the form of a tool; its run goes on with the answer.
+        """Fill in a tool's form; its run continues with the answer.
 
         For instance: beckon answer inreq_0123… size=7
         """,
     ),
     "replay": (
         "runs:replay",
-        """Play a stored run again, with the model's answers and the results of its calls as recorded.
+        """Replay a stored run with its recorded model answers and tool results.
 
-        The model gets no request. Exits with 0 where everything is the same byte for byte, 1 where something
-        differs, and 2 where there is no replay: no such run, or one that has not ended.
+        Sends nothing to the model. Exits with 0 if everything is the same byte for byte, with 1 if something
+        differs, and with 2 if there is no replay: no such run, or one that has not ended.
         """,
     ),
-    "new": ("new:new", "Make a project that runs at once."),
-    "keys": ("keys:keys", "Make, list and revoke API keys; the agent keeps their hashes in a file."),
-    "probe": ("probe:probe", "Try how a Broker treats tool calls."),
+    "new": ("new:new", "Create a project that runs at once."),
+    "keys": ("keys:keys", "Create, list and revoke API keys; the agent reads their hashes from a file."),
+    "probe": ("probe:probe", "Test how a Broker handles tool calls."),
 }
 
 _OPENAPI_HELP = """Make EventTypes, Triggers and rules for the HTTP adapter of an API's OpenAPI description.
@@ -100,8 +103,8 @@ For instance:
 beckon import openapi petstore.yaml --select "GET /pets/**" --output manifests
 ```
 
-Swagger 2 and OpenAPI 3, YAML or JSON. What cannot be a tool is skipped with its reason. Importing
-again replaces the files that it has written before, and no others.
+Swagger 2 and OpenAPI 3, YAML or JSON. What cannot be a tool is skipped with a reason. A second
+import replaces the files of the first, and no others.
 """
 _MCP_HELP = """Make EventTypes and Triggers of an MCP server's tools; their calls go through the bridge.
 
@@ -112,8 +115,8 @@ beckon import mcp https://mcp.example.com/mcp --output manifests
 beckon import mcp --name time --into time -- uvx mcp-server-time
 ```
 
-The second writes an image for a cluster as well. What cannot be a tool is skipped with its reason.
-Importing again replaces the files that it has written before, and no others.
+The second writes an image for a cluster as well. What cannot be a tool is skipped with a reason.
+A second import replaces the files of the first, and no others.
 """
 _A2A_HELP = """Make EventTypes and Triggers of an A2A agent's skills; their calls are messages to the agent.
 
@@ -123,7 +126,7 @@ For instance:
 beckon import a2a https://agents.example.com/travel --output manifests
 ```
 
-Importing again replaces the files that it has written before, and no others.
+A second import replaces the files of the first, and no others.
 """
 
 
@@ -146,7 +149,7 @@ app = App(
 for _name, (_target, _help) in _COMMANDS.items():
     app.command(f"beckon_cli.commands.{_target}", name=_name, help=cleandoc(_help))
 
-_import = App(name="import", help="Make tools of what exists already, without code.")
+_import = App(name="import", help="Make tools of existing APIs, MCP servers and A2A agents, without code.")
 _import.command("beckon_cli.commands.importing_openapi:openapi", name="openapi", help=_OPENAPI_HELP)
 _import.command("beckon_cli.commands.importing_mcp:mcp", name="mcp", help=_MCP_HELP)
 _import.command("beckon_cli.commands.importing_a2a:a2a", name="a2a", help=_A2A_HELP)

@@ -25,7 +25,7 @@ def is_named(environment: Mapping[str, str]) -> bool:
     for name in _PROTOCOLS:
         if environment.get(name, "http/protobuf") != "http/protobuf":
             raise ValueError(
-                f"{name}: only http/protobuf is spoken here; unset it, and name the collector's port "
+                f"{name}: only http/protobuf is supported; unset it, and name the collector's port "
                 "for OTLP over HTTP, which is usually 4318"
             )
     return True

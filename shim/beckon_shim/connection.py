@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
         """Return True if a post may be sent now.
 
         The other side may have closed the connection, and the event loop may not have seen that yet. A post
-        that went out now would be lost, with doubts about its outcome: so the socket itself is checked.
+        that went out now would be lost, with an uncertain outcome: so the socket itself is checked.
         """
         return self._transport is not None and not self._transport.is_closing() and not self._poll.poll(0)
 

@@ -248,7 +248,7 @@ class ServerConnection(asyncio.Protocol):
         """
         method = self._parser.get_method()
         if method == b"CONNECT":
-            self._refuse(400, "no-tunnel", "no other protocol is spoken here; use plain HTTP/1.1")
+            self._refuse(400, "no-tunnel", "no other protocol is supported; use plain HTTP/1.1")
             return
         parts = [method, b" ", self._url, b" HTTP/1.1\r\n"]
         for name, value in self._headers:
@@ -358,7 +358,7 @@ class ServerConnection(asyncio.Protocol):
         """Answer, and take nothing more.
 
         The connection stays half open until the client closes it or the next sweep: closed
-        with bytes unread it would be reset, and the answer lost on its way.
+        with bytes unread it would be reset, and the answer lost.
         """
         self._refused = True
         self._limited.refused(self)

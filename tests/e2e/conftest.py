@@ -61,6 +61,7 @@ class Workbench:
 
     def __init__(self, platform: LocalPlatform) -> None:
         self.platform = platform
+        self._core = set(platform.children())
 
     @contextmanager
     def tools(self, *names: str, **files: str) -> Iterator[Path]:
@@ -74,12 +75,8 @@ class Workbench:
         finally:
             shutil.rmtree(folder)
             wait_until(lambda: self.platform.tool_names() == set())
-            wait_until(lambda: not self._serves_tools())
-
-    def _serves_tools(self) -> bool:
-        """Whether a tool's process is there: the next test may have one of the same name."""
-        commands = [Path(f"/proc/{pid}/cmdline") for pid in self.platform.children()]
-        return any(b"serve" in command.read_bytes().split(b"\0") for command in commands if command.exists())
+            # The next test may have a tool of the same name, or need the adapter too.
+            wait_until(lambda: self._core >= set(self.platform.children()))
 
 
 @pytest.fixture(scope="session")

@@ -97,7 +97,7 @@ def test_below_what_is_not_kept_no_span_is_made_where_the_sampler_follows_parent
         ),
         (
             {ENDPOINT: COLLECTOR, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-            "OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is spoken here",
+            "OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is supported",
         ),
     ],
 )

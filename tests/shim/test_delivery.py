@@ -80,7 +80,10 @@ async def test_a_broker_that_is_not_known_to_the_end_makes_the_call_undeliverabl
     shim: Shim, broker: Server
 ) -> None:
     await _in_turn(shim, broker, *[404] * 50)
-    status, _, body = await shim.call(prefer="wait=1")
+    for _ in range(5):
+        status, _, body = await shim.call(prefer="wait=1")
+        if status != 504:  # on a busy machine the time may end during a post, which is no refusal yet
+            break
     problem = json.loads(body)
     assert (status, problem["broker_status"], problem["delivered"]) == (502, 404, False)
     assert problem["type"].endswith("/undeliverable")

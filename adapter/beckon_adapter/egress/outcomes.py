@@ -1,4 +1,4 @@
-"""What a call comes to whose request to a host fails."""
+"""The outcomes of calls whose request to a host fails."""
 
 import logging
 from collections.abc import Iterator

@@ -156,7 +156,7 @@ def make_router(service: Service) -> APIRouter:
     async def explain_event_type(
         namespace: str, event_type: str, agent: AgentName = None
     ) -> JsonResponse[ExplainedEventType]:
-        """Return an EventType with its conditions, the way of its calls, and what a model sees of it."""
+        """Return an EventType with its conditions, the route of its calls, and what a model sees of it."""
         source = chosen_agent(service, agent).catalogue
         wanted = (namespace, event_type)
         for row in _find_rows(source.current, ""):

@@ -1,7 +1,7 @@
 """`POST /feed` and `POST /feed/{namespace}`: a Trigger delivers the events that MCP clients may read.
 
 The event may be in either HTTP mode. It is in the store before the Broker has its 204, so a Broker that
-delivers again after a lost answer loses none. A second delivery of an event is not kept twice.
+delivers again after a lost answer loses none. An event is stored once, however often it is delivered.
 """
 
 import re
@@ -22,11 +22,11 @@ PATH = "/feed"
 MAX_EVENT = 256 * 1024  # bytes of data; many clients read every event
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123 label
 _RESPONSES: Answers = {
-    204: {"description": "The event is kept for MCP clients."},
+    204: {"description": "The event is stored for MCP clients."},
     **problem_responses(
         _400="The body is no CloudEvent, or its attributes or data cannot be read.",
         _404="The last part of the path is no name of a namespace.",
-        _413="The data of the event is too large to be kept.",
+        _413="The data of the event is too large to be stored.",
         _415="A batch of events.",
         default="Any other error, in the same shape.",
     ),

@@ -128,7 +128,7 @@ _RESPONSES: Answers = {
     **problem_responses(
         _400="The body is no CloudEvent, or does not say which call it answers.",
         _403="The reply does not prove that it belongs to the call.",
-        _410="No such call is stored: its run is deleted, or was never kept.",
+        _410="No such call is stored: its run is deleted, or was never stored.",
         _415="A batch, which is not read here.",
         _503="The store does not answer: deliver the reply again.",
         default="Any other error, in the same shape.",
@@ -177,9 +177,7 @@ def make_router(face: LateReplySink) -> APIRouter:
         face.count(became.name.lower())
         logger.info("request %s: late reply to call %s: %s", request_id(), call, became.name.lower())
         if became is LateReplyResult.UNKNOWN:
-            raise _to_problem(
-                410, "unknown-call", "Unknown call", f"no run that is kept made the call {call}"
-            )
+            raise _to_problem(410, "unknown-call", "Unknown call", f"no stored run made the call {call}")
         return Response(status_code=202)
 
     return routes

@@ -42,7 +42,7 @@ def find_agent(service: Service, name: str) -> AgentHandle:
         case UnavailableAgent() as found:
             raise ApiError(503, not_served(found), code="agent_not_ready", param="model")
     if not service.registry.complete:
-        raise ApiError(503, "the agents are not all known yet; ask again shortly", code="overloaded")
+        raise ApiError(503, "the agents are not all known yet; retry shortly", code="overloaded")
     message = f"there is no agent {name[:80]!r}; set 'model' to one of: {known_agents(service)}"
     raise ApiError(404, message, code="model_not_found", param="model")
 

@@ -34,7 +34,7 @@ _RESPONSES = {
         "`error` in its place."
     ),
     **problem_responses(
-        _400="The body is no JSON object, or asks for what there is not.",
+        _400="The body is no JSON object, or names an agent or a run that does not exist.",
         _404="There is no such run, or it is not the caller's.",
         _409="The run has not ended, its agent is gone, or tools would be called that may have effects.",
         _429="A limit on requests has no room; Retry-After says when it will.",
@@ -99,7 +99,7 @@ def make_router(store: Store, service: Service, pace: StreamPace, owner_of: Owne
 
     @routes.post("/runs/{run_id}/replay", **describe_operation("replayRun", _RESPONSES))
     async def replay_run(run_id: str, body: ReplayRequest, request: Request) -> EventStream:
-        """Play a stored run again, with the model's answers and the results of its calls as recorded."""
+        """Replay a stored run with its recorded model answers and tool results."""
         wish = Wish(body.live_tools, body.effects)
         with _problem_errors():
             run = await find_run(store, run_id, owner_of(request))
@@ -138,7 +138,7 @@ def _agent_of(service: Service, run: StoredRun) -> AgentHandle:
         case UnavailableAgent() as found:
             raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
     if not service.registry.complete:
-        raise NoRoom("the agents are not all known yet; ask again shortly")
+        raise NoRoom("the agents are not all known yet; retry shortly")
     raise CannotReplay("agent-gone", f"the run is of the agent {run.agent!r}, which there is not any more")
 
 

@@ -210,7 +210,7 @@ class _View:
 class _Views:
     """A cache of the catalogues made last.
 
-    The same tools, rules and mask give the same object, so that an index kept for a catalogue is found
+    The same tools, rules and mask give the same object, so that an index cached for a catalogue is found
     again.
     """
 

@@ -30,7 +30,7 @@ from beckon_contract.resources.tools import Tool
 
 logger = logging.getLogger(__name__)
 
-_LOOK_AGAIN = 0.5  # seconds; another replica gives a place back without telling
+_LOOK_AGAIN = 0.5  # seconds; another replica gives a place back, and this one gets no notice
 _SHORTEST_PAUSE = 0.01
 _ADMISSION = 60.0  # seconds from the admission of a run to its first request to the model
 _FIRST_GUESS = 500  # tokens of a request to the model, before the first one of an agent has its answer

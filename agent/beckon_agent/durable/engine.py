@@ -66,7 +66,7 @@ class RunEngine:
     ) -> None:
         """`holder` is a name unique to this process, never used before.
 
-        Ended runs are kept for `keep_seconds`; `None` is for ever.
+        Ended runs are stored for `keep_seconds`; `None` is for ever.
         """
         self._announce = announce
         self.keep_seconds = keep_seconds

@@ -88,7 +88,7 @@ def is_last(event: RunEvent) -> bool:
 
 
 class Broadcast:
-    """The events of a leg of a run, for local followers.
+    """The events of one process's work on a run, for local followers.
 
     All events are kept, from the first on. Progress reports have no number of their own, and only the newest
     of a call in progress is kept.
@@ -209,7 +209,7 @@ logger = logging.getLogger(__name__)
 class Housekeeping:
     """Ends overdue calls, and deletes old runs.
 
-    Ended runs are kept for `keep_seconds`; `None` is for ever.
+    Ended runs are stored for `keep_seconds`; `None` is for ever.
     """
 
     def __init__(self, store: Store, keep_seconds: float | None) -> None:

@@ -61,7 +61,7 @@ class RunWorker:
         """
         self.run = run
         self.resumed = False
-        """Whether another process, or another leg, had the run before."""
+        """Whether this or another process worked on the run before."""
         self._announce = announce
         self._later = later
         self._hosted: AgentHandle | None = None

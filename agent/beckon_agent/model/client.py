@@ -335,7 +335,7 @@ class ModelClient:
 
 @dataclass(frozen=True, slots=True)
 class _StreamedAnswer:
-    """An answer on its way: its first piece, if it has any, and the rest."""
+    """An answer that has begun: its first piece, if it has any, and the rest."""
 
     request: ModelRequest
     body: Body

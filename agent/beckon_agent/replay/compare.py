@@ -42,7 +42,7 @@ class Order:
                 await self._published[other.id].wait()
 
     async def _calls_not_made(self, step: int) -> set[str]:
-        """Return the event ids of calls not made in this leg of the replay.
+        """Return the event ids of calls not made in this part of the replay.
 
         The recorded state of these calls does not matter.
         """

@@ -56,7 +56,7 @@ async def play_recording(
     model = RecordedModel(recording, end, tolerant=live is not None)
     limits = replace(hosted.agent.limits, seconds=_WITHOUT_END, parallel_calls=_SIDE_BY_SIDE)
     playing = replace(hosted, model=model, agent=replace(hosted.agent, limits=limits))
-    # Who goes on with a suspended run asks for its agent, and must not find the real one.
+    # A suspended run is continued by its agent; here it must not find the real one.
     registry = SingleAgent(playing, asyncio.Event().wait)
     engine = RunEngine(store, Service(registry, caller, Metrics(), max_runs=2), "replay", _PACE)
     stage = _Stage(recording, store, engine, order, end)
@@ -278,7 +278,7 @@ class Replayer:
             async with asyncio.timeout(seconds):
                 return await play_recording(recording, hosted, store, live)
         except TimeoutError:
-            raise CannotReplay("no-end", f"the replay did not come to its end within {seconds:g} s") from None
+            raise CannotReplay("no-end", f"the replay did not end within {seconds:g} s") from None
         finally:
             await store.aclose()
 

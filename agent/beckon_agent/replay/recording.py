@@ -1,6 +1,6 @@
 """A run with everything stored of it, as read for a replay.
 
-The replayed run is read in the same way.
+The replayed run is read by the same functions.
 """
 
 import itertools

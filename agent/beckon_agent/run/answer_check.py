@@ -20,7 +20,7 @@ from beckon_contract.schema.decoding import UndecodableError, decode
 logger = logging.getLogger(__name__)
 
 AskModel = Callable[[Sequence[Message]], AsyncGenerator[StreamItem]]
-"""Asks the model for an answer to these messages."""
+"""Requests the model's answer to these messages."""
 
 _ATTEMPTS = 2
 _WHOLE = (None, "stop", "tool_calls", "function_call")

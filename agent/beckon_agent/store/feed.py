@@ -1,4 +1,4 @@
-"""The feed: the latest events of the Brokers, kept for clients that read them later."""
+"""The feed: the latest events of the Brokers, stored for clients that read them later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from beckon_contract.cloudevents.events import CloudEvent
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One kept event.
+    """One stored event.
 
     `event` is the CloudEvent in its JSON format. `came_at` is in seconds since the epoch, by the clock of
     the database.
@@ -24,7 +24,7 @@ class FeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class FeedPage:
-    """Kept events in the order of their positions.
+    """Stored events in the order of their positions.
 
     `last` is the position of the newest event when the page was read. Events up to `start` are deleted.
     """
@@ -35,14 +35,14 @@ class FeedPage:
 
 
 class Feed(Protocol):
-    """The kept events of all namespaces. Every method may raise `StoreUnavailable`.
+    """The stored events of all namespaces. Every method may raise `StoreUnavailable`.
 
     A position is larger than all earlier ones, and becomes visible after them: a reader that has read up to
     a position has missed none before it. A new database has larger positions than the one it replaces.
     """
 
     async def append(self, namespace: str, event: CloudEvent, *, keep: int) -> bool:
-        """Keep an event; return False for one that is kept already.
+        """Store an event; return False for one that is stored already.
 
         The oldest are deleted beyond `keep` events.
         """

@@ -171,7 +171,5 @@ def _goes_on(outcome: CallOutcome) -> bool:
 
 
 def _without_approval(call: ToolCall) -> CallOutcome:
-    message = (
-        f"{call.name} needs a person's approval, and there is no way to ask for one in this conversation"
-    )
+    message = f"{call.name} needs a person's approval, and this conversation cannot request one"
     return failed_outcome(Reason.DENIED, message)

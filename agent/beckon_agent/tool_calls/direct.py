@@ -73,7 +73,7 @@ class DirectRoute:
 
     async def _post_event(self, tool: Tool, event: CloudEvent) -> CallOutcome:
         headers, body = to_binary(event)
-        # A connection a call: a kept one may end just when a call goes out, which must not be repeated
+        # A connection a call: an idle one may end just when a call goes out, which must not be repeated
         # blindly, and it would bring every call to the same of the tool's pods.
         headers += [("prefer", "reply"), ("x-request-id", request_id()), ("connection", "close")]
         headers += trace_headers(event)

@@ -1,6 +1,6 @@
 """Call the test's tool through agent, shim and Broker until it answers: `python call.py URL`.
 
-The EventType was applied a moment ago, so for a while nobody knows the tool; an event that a
+The EventType was applied a moment ago, so for a while no component knows the tool; an event that a
 Broker takes before its Triggers are ready is lost. Both end by themselves.
 """
 

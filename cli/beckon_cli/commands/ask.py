@@ -36,9 +36,9 @@ Ctrl-C interrupts an answer; without an answer in progress it ends the conversat
 
 
 def ask(*question: str, agent: str = "", url: str = "", stored: bool = False, json: bool = False) -> None:
-    """Ask one question; print the answer and the tool calls that led to it.
+    """Ask one question; print the answer and its tool calls.
 
-    Starts the platform for as long as it takes, where none is running.
+    Starts the platform for this question if none is running.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def ask(*question: str, agent: str = "", url: str = "", stored: bool = False, js
 
 
 def chat(*, agent: str = "", url: str = "") -> None:
-    """Talk with the agent on the terminal; answers stream as they are written.
+    """Chat with the agent on the terminal; answers are streamed.
 
     Parameters
     ----------

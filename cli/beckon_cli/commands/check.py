@@ -19,9 +19,9 @@ from beckon_sources.folders import read_file, read_folder
 
 
 def check(*paths: Path, json: bool = False) -> None:
-    """Say what is wrong with EventTypes, Triggers and Agents, what each becomes, and what has no route.
+    """Check EventTypes, Triggers and Agents: errors, the tools they become, and calls without a route.
 
-    Exits with 1 where something is wrong; warnings alone are no reason to.
+    Exits with 1 if there are errors; warnings alone exit with 0.
 
     Parameters
     ----------

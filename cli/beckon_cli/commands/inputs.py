@@ -16,7 +16,7 @@ _MOST = 100
 
 
 def inputs(*, json: bool = False) -> None:
-    """List the forms that tools put to you: ids and fields for `beckon answer`.
+    """List forms waiting for input, with their ids and fields for `beckon answer`.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def inputs(*, json: bool = False) -> None:
 
 
 def answer(form: str, /, *fields: str, decline: bool = False, json: bool = False) -> None:
-    """Fill in the form of a tool; its run goes on with the answer.
+    """Fill in a tool's form; its run continues with the answer.
 
     For instance: beckon answer inreq_0123… size=7
 

@@ -16,7 +16,7 @@ from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json
 from beckon_contract.api_keys import KeyEntry, new_entry, new_key, read_lines
 
-keys = App(name="keys", help="Make, list and revoke API keys; the agent keeps their hashes in a file.")
+keys = App(name="keys", help="Create, list and revoke API keys; the agent reads their hashes from a file.")
 
 _MOST_DAYS = 36_500
 

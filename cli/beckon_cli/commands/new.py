@@ -130,12 +130,12 @@ def _make_manifests(folder: Path, values: Mapping[str, str]) -> None:
     shutil.rmtree(folder / "__pycache__", ignore_errors=True)
 
 
-new = App(name="new", help="Make a project that runs at once.")
+new = App(name="new", help="Create a project that runs at once.")
 
 
 @new.command
 def tool(name: str, /) -> None:
-    """Make a project for a tool: code, test, manifests, Dockerfile.
+    """Create a project for a tool: code, test, manifests, Dockerfile.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from beckon_cli.settings import load_settings
 from beckon_sources.api_client import connect
 from beckon_sources.api_types import NotConfigured
 
-probe = App(name="probe", help="Try how a Broker treats tool calls.")
+probe = App(name="probe", help="Test how a Broker handles tool calls.")
 
 _STYLES = {Verdict.GOOD: "green", Verdict.LIMITED: "yellow", Verdict.BAD: "red"}
 _EMBEDDED = "embedded broker"
@@ -82,7 +82,7 @@ def broker(
     json: Annotated[bool, Parameter(negative=())] = False,
     markdown: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Try how a Broker treats calls: answers, errors, slow tools, load, replies without a token, a restart.
+    """Test how a Broker handles calls: answers, errors, slow tools, load, replies without a token, a restart.
 
     For instance:
 

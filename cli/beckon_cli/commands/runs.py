@@ -19,7 +19,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def runs(*, status: Status | None = None, agent: str = "", limit: int = 20, json: bool = False) -> None:
-    """List the runs that are stored, the newest first: ids for `beckon replay`.
+    """List stored runs, newest first, with their ids for `beckon replay`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def runs(*, status: Status | None = None, agent: str = "", limit: int = 20, json
 
 
 def approvals(*, limit: int = 20, json: bool = False) -> None:
-    """List the calls that wait for a person: ids for `beckon approve`.
+    """List calls waiting for approval, with their ids for `beckon approve`.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ _APPROVAL = "mcpr_"
 
 
 def approve(response: str, /, *, deny: bool = False, reason: str = "", json: bool = False) -> None:
-    """Allow the calls that a response waits with, and print what follows.
+    """Approve the calls a response waits for, and print how it continues.
 
-    Each call is decided about once: a second word that says otherwise is refused. The id of a single
-    approval decides about its call alone, and does not wait for what follows.
+    Each call is decided once; a different second decision is refused. With the id of a single approval,
+    only its call is decided, and the command does not wait for the rest.
 
     Parameters
     ----------
@@ -155,10 +155,10 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def replay(run: str, /, *, live_tools: bool = False, yes: bool = False, json: bool = False) -> None:
-    """Play a stored run again, with the model's answers and the results of its calls as recorded.
+    """Replay a stored run with its recorded model answers and tool results.
 
-    The model gets no request. Exits with 0 where everything is the same byte for byte, 1 where something
-    differs, and 2 where there is no replay: no such run, or one that has not ended.
+    Sends nothing to the model. Exits with 0 if everything is the same byte for byte, with 1 if something
+    differs, and with 2 if there is no replay: no such run, or one that has not ended.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from beckon_sources.folders import read_folder
 
 
 def tools(*, manifests: Path | None = None, json: bool = False) -> None:
-    """Print the catalogue as the model sees it, and what was refused and why.
+    """Print the tools as the model sees them, and the refused ones with reasons.
 
     Parameters
     ----------

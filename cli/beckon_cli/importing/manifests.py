@@ -19,7 +19,7 @@ SUFFIX = ".yaml"
 
 
 class NotOurs(ValueError):
-    """A file in the way was not written by this import. The message says what to do."""
+    """A file of the same name was not written by this import. The message says what to do."""
 
 
 @dataclass(slots=True)

@@ -290,7 +290,7 @@ def _elsewhere(reference: Reference) -> str:
 
 
 def _stated_broker(event_type: EventType) -> str | None:
-    """Return the Broker named by an EventType, or `None`. `spec.broker` is the older way to write it."""
+    """Return the Broker named by an EventType, or `None`. `spec.broker` is the older form."""
     if event_type.broker is not None:
         return event_type.broker
     reference = event_type.reference

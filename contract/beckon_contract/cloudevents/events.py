@@ -331,7 +331,7 @@ def _plainly_valid(event: CloudEvent) -> bool:
     """Return True for printable ASCII under good names; any other event needs `_check`."""
     extensions = event.extensions
     try:
-        values = "".join(extensions.values())  # type: ignore[arg-type]  # other than text goes the long way
+        values = "".join(extensions.values())  # type: ignore[arg-type]  # other values take the longer path
         every = event.id + event.source + event.type + values
         for optional in (event.datacontenttype, event.subject):
             if optional is not None:

@@ -85,7 +85,7 @@ class AddressBook:
         """Replace scheme and host in the URI of a known Service.
 
         They become those of the address published by the Service. Other URIs stay as they are. On a laptop
-        this is the only way: no DNS knows the names of Services there.
+        nothing else resolves it: no DNS knows the names of Services there.
         """
         named = service_of(uri, self._cluster_domain)
         for group in _SERVICES:

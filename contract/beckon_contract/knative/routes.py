@@ -230,7 +230,7 @@ class CallRoute:
 
 
 def make_route(listener: Listener, broker: Delivery | None, address: str) -> CallRoute:
-    """Return the way of a Trigger.
+    """Return the route of a Trigger.
 
     Its own delivery replaces that of its Broker as a whole. Only the origin of the address is stored: paths
     and queries of webhooks are as good as keys.
@@ -247,7 +247,7 @@ def make_route(listener: Listener, broker: Delivery | None, address: str) -> Cal
 
 
 def route_document(found: CallRoute) -> dict[str, Any]:
-    """Return a way for the status of a Tool, without unknown values."""
+    """Return a route for the status of a Tool, without unknown values."""
     subscriber = found.subscriber
     optional: dict[str, Any] = {
         "filter": found.filter or None,

@@ -181,7 +181,7 @@ def check_recursion(schema: Schema) -> None:
         raise refuse(
             "UnboundedRecursion",
             ("$defs", name),
-            f"each instance of {name!r} requires another inside it; make the property on the way optional",
+            f"each instance of {name!r} requires another inside it; make a property between them optional",
         )
 
 

@@ -343,7 +343,7 @@ def _described(lowered: Schema, node: Schema) -> Schema:
 
 
 def _nullable(lowered: Schema) -> Schema:
-    """Let an optional property be null, the only way to leave it out."""
+    """Let an optional property be null, which is how strict schemas leave it out."""
     stated = lowered.get("type")
     if stated is None or "object" in stated or "array" in stated:
         described = {"description": lowered["description"]} if "description" in lowered else {}

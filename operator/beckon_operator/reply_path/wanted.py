@@ -1,9 +1,9 @@
 """The Triggers and the time limit that a Broker needs for replies, and what is to be written for them.
 
 A Broker carries calls if a tool is called through it, or if its dead letters go to the shim. A Trigger
-written here has a label that says so, and is kept as it should be, even if its Broker carries no more calls:
-an answer may come hours after its call. A Trigger of others that does the same work replaces it once it is
-Ready. Without the label a Trigger is one of others.
+written here has a label that says so. It is repaired when it changes, even if its Broker carries no more
+calls: an answer may come hours after its call. A Trigger of others that does the same work replaces it once
+it is Ready. Without the label a Trigger is one of others.
 """
 
 import math

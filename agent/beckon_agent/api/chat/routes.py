@@ -82,19 +82,19 @@ _DONE = b"data: [DONE]\n\n"
 _RESPONSES = {
     **describe_answer("A chat completion, or with `stream` its chunks as server-sent events."),
     **openai_responses(
-        _400="The request is not valid, or asks for what an agent does not do.",
+        _400="The request is not valid, or requires what an agent does not do.",
         _404="`model` names no agent.",
         _429="A quota is used up, here or at the model server; Retry-After says when it has room again. "
         "With the code `insufficient_quota` no wait helps.",
         _502="The model server failed.",
-        _503="No run can begin now, or the model server is overloaded; Retry-After says when to ask again.",
+        _503="No run can begin now, or the model server is overloaded; Retry-After says when to retry.",
         default="Any other error, in the same shape.",
     ),
 }
 
 
 MemoryOf = Callable[[Request, AgentHandle], HandedCalls]
-"""What is kept for who asks of an agent."""
+"""The stored completions of one caller and agent."""
 
 
 def make_router(
@@ -110,7 +110,7 @@ def make_router(
     async def create_completion(
         body: ChatRequest, request: Request
     ) -> JsonResponse[ChatCompletion] | EventStream:
-        """Answer a conversation, calling the cluster's tools on the way."""
+        """Answer a conversation, calling the cluster's tools where they help."""
         storing = stored is not None and stored.is_stored(body.store)
         body.check_support(stored=storing)
         hosted = find_agent(service, body.model)

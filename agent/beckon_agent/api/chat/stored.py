@@ -28,7 +28,7 @@ _ERRORS = openai_responses(
     _400="The request is not valid, or `after` names no completion of the caller's.",
     _404="There is no such completion, or it is not the caller's.",
     _409="The completion is still in progress.",
-    _503="The store does not answer; Retry-After says when to ask again.",
+    _503="The store does not answer; Retry-After says when to retry.",
     default="Any other error, in the same shape.",
 )
 _SHOWN = 80

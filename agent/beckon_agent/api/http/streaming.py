@@ -22,7 +22,7 @@ _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 class EventStream(StreamingResponse):
     """Sends the chunks as they come, and always closes their generator.
 
-    Starlette's own way cancels a task group, in which a generator cannot await while it cleans up.
+    Starlette's own streaming cancels a task group, in which a generator cannot await while it cleans up.
     A client that is connected and reads nothing for `stalled` seconds counts as disconnected.
     """
 

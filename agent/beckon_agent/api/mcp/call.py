@@ -155,7 +155,7 @@ class McpCalls:
         """Make a call and return its outcome. Raises `MCPError` if its client has cancelled it.
 
         Raises `InputNeeded` if it is made at once, and its tool requests input.
-        `make` makes the call in another way than at once and without a stored run.
+        `make` replaces the default, an immediate call without a stored run.
         """
         make = make or self._make_at_once
         with anyio.CancelScope() as scope, self._register_call(key, scope):

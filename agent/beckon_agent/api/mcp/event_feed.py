@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 MOST_EVENTS = 100  # of one page
 _MOST_SIZE = 1024 * 1024  # characters of the events of one page, unless a single one is larger
 _SCANNED = 500  # events to which a filter is applied for one page
-_REMEMBERED = 8 * 1024 * 1024  # characters of the newest events that are kept in memory for streams
+_REMEMBERED = 8 * 1024 * 1024  # characters of the newest events, in memory for streams
 _LOOK_SECONDS = 0.25
 
 

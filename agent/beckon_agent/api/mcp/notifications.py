@@ -200,7 +200,7 @@ class _Compared:
     """Compares lists of tools, each pair once. Many listeners see the same lists."""
 
     def __init__(self) -> None:
-        # The lists are kept with the verdict, for as long as their addresses name them.
+        # The lists are cached with the verdict, for as long as their addresses name them.
         self._known: dict[tuple[int, int], tuple[bool, object, object]] = {}
 
     def are_different(self, before: Mapping[str, Tool], now: Mapping[str, Tool]) -> bool:

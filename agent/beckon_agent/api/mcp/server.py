@@ -197,7 +197,7 @@ class McpFace:
         match request.method:
             case "GET" if not stateless:
                 await self._listen_to_changes(request, found.name)(scope, receive, send)
-            case "DELETE" if not stateless:  # nothing is kept of a session that could be forgotten
+            case "DELETE" if not stateless:  # a session has no state to be deleted
                 await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
             case "POST" if not stateless:
                 await self._answer_request(request, found, send)
@@ -253,7 +253,7 @@ class McpFace:
             case UnavailableAgent() as found:
                 return refuse_request(503, not_served(found))
         if not registry.complete:
-            return refuse_request(503, "the agents are not all known yet; ask again shortly")
+            return refuse_request(503, "the agents are not all known yet; retry shortly")
         return refuse_request(
             404,
             f"there is no agent {name[:80]!r}; use /mcp, or /mcp/ and one of: {known_agents(self._service)}",

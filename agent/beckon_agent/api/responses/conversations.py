@@ -26,12 +26,12 @@ from beckon_agent.store.base import Store
 _ERRORS = openai_responses(
     _400="The request is not valid.",
     _404="There is no such conversation or item, or it is not the caller's.",
-    _503="The store does not answer; Retry-After says when to ask again.",
+    _503="The store does not answer; Retry-After says when to retry.",
     default="Any other error, in the same shape.",
 )
 _LIST_ERRORS = openai_responses(
     _400="The request is not valid, or `after` names no conversation of the caller's.",
-    _503="The store does not answer; Retry-After says when to ask again.",
+    _503="The store does not answer; Retry-After says when to retry.",
     default="Any other error, in the same shape.",
 )
 _LIST = describe_answer(

@@ -152,7 +152,7 @@ FACE = "responses"
 """What runs of this face are stored under."""
 
 OwnerOf = Callable[[Request], str]
-"""Who asks: the principal's id, empty for anonymous."""
+"""The caller: the principal's id, empty for anonymous."""
 
 _SHOWN = 80
 _MAX_RUNS = 100

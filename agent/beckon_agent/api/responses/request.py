@@ -266,7 +266,7 @@ class CreateRequest(Cleaned, SharedFields):
     def check_support(self) -> None:
         """Raise `ApiError` for fields and combinations this agent does not support.
 
-        The message has the rule and the way out.
+        The message has the rule and the cure.
         """
         check_refused(self, RESPONSES)
         if self.previous_response_id and self.conversation_id:

@@ -31,11 +31,11 @@ from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 
 _ERRORS = openai_responses(
-    _400="The request is not valid, or asks for what an agent does not do.",
+    _400="The request is not valid, or requires what an agent does not do.",
     _404="There is no such response, agent or item, or it is not the caller's.",
     _409="The response is in a state in which this cannot be done.",
     _429="A limit has no room; Retry-After says when it will.",
-    _503="No run can begin now, or the store does not answer; Retry-After says when to ask again.",
+    _503="No run can begin now, or the store does not answer; Retry-After says when to retry.",
     default="Any other error, in the same shape.",
 )
 
@@ -110,7 +110,7 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
     async def create_response(
         body: CreateRequest, request: Request
     ) -> JsonResponse[ResponseDocument] | EventStream:
-        """Answer an input, calling the cluster's tools on the way."""
+        """Answer an input, calling the cluster's tools where they help."""
         with api_errors():
             types = choose_types(body.include or (), request.headers)
             run, part = await face.creator.begin_response(body, face.owner_of(request), types)

@@ -112,7 +112,7 @@ _SHOWN = 120
 _ERRORS = problem_responses(_503="The store does not answer.", default="Any other error, in the same shape.")
 _WAITING = {
     **describe_answer(
-        "The calls that wait for the caller's word.",
+        "The calls that wait for the caller's decision.",
         decide=link_to("decideApproval", approval_id="$response.body#/data/0/id"),
     ),
     **problem_responses(_400="A value cannot be read."),
@@ -122,7 +122,7 @@ _DECIDED = {
     **problem_responses(
         _400="The body is no JSON object, or does not say what is decided.",
         _404="No call of the caller's runs waits, or waited, under this id.",
-        _409="Somebody has decided otherwise, or the run is over.",
+        _409="Another decision was made before, or the run is over.",
     ),
 }
 

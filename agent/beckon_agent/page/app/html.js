@@ -1,4 +1,4 @@
-// The one way to write markup here: html`<p class=${x}>…</p>`, drawn by Preact.
+// All markup is written like this: html`<p class=${x}>…</p>`, drawn by Preact.
 import htm from "htm";
 import { h } from "preact";
 

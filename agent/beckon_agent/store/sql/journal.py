@@ -85,7 +85,7 @@ _FINISH = (
     .values(
         state="done",
         finished_at=clock(),
-        # A late reply comes to who never made the call, and leaves what was sent for it as it is.
+        # A late reply may reach a process that never made the call; the sent event stays as it is.
         call_event=func.coalesce(bindparam("sent_event", type_=calls.c.call_event.type), calls.c.call_event),
     )
 )

@@ -1,4 +1,4 @@
-"""An agent with one function as its tool; its model is asked only by a question."""
+"""An agent with one function as its tool; its model gets a request only with a question."""
 
 from google.adk.agents import Agent
 

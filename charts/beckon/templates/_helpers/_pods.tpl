@@ -51,7 +51,7 @@ livenessProbe:
   failureThreshold: 6
 {{- end }}
 
-{{/* Until every node has heard that this replica goes, clients still come to it: its seconds */}}
+{{/* Until every node has heard that this replica goes, clients still call it: its seconds */}}
 {{- define "beckon.linger" -}}
 lifecycle:
   preStop:

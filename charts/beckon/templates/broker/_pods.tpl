@@ -54,7 +54,7 @@ spec:
             - name: http
               containerPort: 8081
           {{- include "beckon.probes" (dict "port" "http") | nindent 10 }}
-          # Until every node has heard that this replica goes, events still come to it.
+          # Until every node has heard that this replica goes, it still gets events.
           {{- include "beckon.linger" 5 | nindent 10 }}
           {{- if or .root.Values.nats.credentialsSecret .root.Values.nats.caSecret }}
           volumeMounts:

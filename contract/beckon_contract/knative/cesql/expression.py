@@ -134,7 +134,7 @@ class CesqlSyntaxError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The result of an expression for one event. There is always a value, with the errors met on the way."""
+    """The result of an expression for one event. There is always a value, with all errors."""
 
     value: Value
     errors: tuple[CesqlError, ...] = ()

@@ -65,7 +65,7 @@ export class Thread {
         if (id) this.load();
     }
 
-    /** Whether an answer is on its way; one that waits for a person is not. */
+    /** Whether an answer is in progress; one that waits for a person is not. */
     get busy() {
         const answer = this.turns.at(-1)?.answers.at(-1);
         return answer !== undefined && !answer.waits && !isOver(answer) && !answer.failure;
@@ -149,7 +149,7 @@ export class Thread {
     async repeatTurn(turn, content = turn.question) {
         const place = this.turns.indexOf(turn);
         const last = turn.answers.at(-1);
-        // A run that did not come to its end has left nothing in the conversation.
+        // A run that was interrupted has left nothing in the conversation.
         const leftNothing =
             place === this.turns.length - 1 &&
             (!turn.run || last?.status === "failed" || last?.status === "cancelled");

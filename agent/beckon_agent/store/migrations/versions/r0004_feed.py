@@ -1,4 +1,4 @@
-"""Events are kept for MCP clients."""
+"""Events are stored for MCP clients."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Create the two tables; no event was kept before."""
+    """Create the two tables; no event was stored before."""
     op.create_table(
         "feed",
         sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True),
