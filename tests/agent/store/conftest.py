@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -56,27 +57,35 @@ def like(database: str, request: pytest.FixtureRequest) -> str:
 
 
 @pytest_asyncio.fixture
-async def empty(tmp_path: Path, running: Server | None) -> str:
+async def empty(tmp_path: Path, running: Server | None) -> AsyncIterator[str]:
     """The address of a database without anything in it."""
-    return await _without_anything(tmp_path / "store.db", running)
+    async with _database(tmp_path / "store.db", running) as url:
+        yield url
 
 
 @pytest_asyncio.fixture
-async def another_empty(tmp_path: Path, running: Server | None) -> str:
+async def another_empty(tmp_path: Path, running: Server | None) -> AsyncIterator[str]:
     """The address of a second one."""
-    return await _without_anything(tmp_path / "another.db", running)
+    async with _database(tmp_path / "another.db", running) as url:
+        yield url
 
 
-async def _without_anything(path: Path, running: Server | None) -> str:
-    return f"sqlite:///{path}" if running is None else await running.copy(f"t{next(_numbers)}")
+@asynccontextmanager
+async def _database(path: Path, running: Server | None, template: str = "template0") -> AsyncIterator[str]:
+    """Have a database until the end of the block; those of all tests would be gigabytes."""
+    if running is None:
+        yield f"sqlite:///{path}"
+        return
+    name = f"t{next(_numbers)}"
+    yield await running.copy(name, template)
+    await running.drop(name)
 
 
 @pytest_asyncio.fixture
-async def url(tmp_path: Path, running: Server | None, like: str) -> str:
+async def url(tmp_path: Path, running: Server | None, like: str) -> AsyncIterator[str]:
     """The address of a database that is ready, or that will be when it is opened first."""
-    if running is None:
-        return f"sqlite:///{tmp_path / 'store.db'}"
-    return await running.copy(f"t{next(_numbers)}", like)
+    async with _database(tmp_path / "store.db", running, like) as address:
+        yield address
 
 
 @pytest_asyncio.fixture

@@ -71,6 +71,14 @@ class Server:
             await connection.close()
         return self.url(database)
 
+    async def drop(self, database: str) -> None:
+        """Delete a database, and end its connections."""
+        connection = await asyncpg.connect(self.url("postgres"))
+        try:
+            await connection.execute(f'DROP DATABASE "{database}" WITH (FORCE)')
+        finally:
+            await connection.close()
+
 
 @contextmanager
 def server(address: str = "", port: int = 5432) -> Iterator[Server]:
