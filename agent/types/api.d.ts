@@ -272,7 +272,7 @@ export type MessageItem = {
     type: "message";
     status: "in_progress" | "completed" | "incomplete";
     role: "assistant";
-    content: Array<OutputText | beckon_agent__api__responses__text_parts__Refusal>;
+    content: Array<OutputText | RefusalContent>;
 };
 
 /** An agent as a model of OpenAI's. */
@@ -330,6 +330,22 @@ export type ReasoningText = {
 /** The reasoning part of the output. */
 export type ReasoningTokens = {
     reasoning_tokens: number;
+};
+
+/** An EventType meant to be a tool, but refused. `reason` is one CamelCase word for a condition, `field` the path to change, `message` what is wrong and what to write instead. A manifest that could not be read has no `event_type`. */
+export type Refusal = {
+    event_type: string;
+    namespace: string;
+    reason: string;
+    field: string;
+    message: string;
+    origin: string;
+};
+
+/** The content part of a message with which the model refuses. */
+export type RefusalContent = {
+    type: "refusal";
+    refusal: string;
 };
 
 /** The outcome of a replay. */
@@ -588,7 +604,7 @@ export type ToolDocument = {
 /** The tools of an agent, and the EventTypes without a tool. */
 export type ToolList = {
     tools: Array<ToolDocument>;
-    refused: Array<beckon_contract__resources__tools__Refusal>;
+    refused: Array<Refusal>;
     skipped: Array<Skipped>;
 };
 
@@ -633,22 +649,6 @@ export type WaitingInputPage = {
     last_id: string;
     has_more: boolean;
     data: Array<WaitingInput>;
-};
-
-/** The content part of a message with which the model refuses. */
-export type beckon_agent__api__responses__text_parts__Refusal = {
-    type: "refusal";
-    refusal: string;
-};
-
-/** An EventType meant to be a tool, but refused. `reason` is one CamelCase word for a condition, `field` the path to change, `message` what is wrong and what to write instead. A manifest that could not be read has no `event_type`. */
-export type beckon_contract__resources__tools__Refusal = {
-    event_type: string;
-    namespace: string;
-    reason: string;
-    field: string;
-    message: string;
-    origin: string;
 };
 
 /** The answer to a request with GET, by its path. */

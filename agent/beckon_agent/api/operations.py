@@ -73,7 +73,7 @@ class StoreHealth:
 Status = Literal["ready", "starting", "draining", "store_unavailable"]
 
 
-class Alive(TypedDict):
+class Liveness(TypedDict):
     """The answer of `/healthz`."""
 
     status: Literal["ok"]
@@ -113,7 +113,7 @@ def make_router(service: Service, store: StoreHealth | None = None) -> APIRouter
     routes = APIRouter()
 
     @routes.get("/healthz", **describe_operation("healthz", describe_answer("The process lives.")))
-    async def answer_health() -> JsonResponse[Alive]:
+    async def answer_health() -> JsonResponse[Liveness]:
         """Answer that the process lives, and which service it is."""
         return JsonResponse({"status": "ok", "service": "beckon-agent"})
 

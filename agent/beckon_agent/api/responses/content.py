@@ -76,18 +76,18 @@ class ImagePart(BaseModel):
     detail: Literal["low", "high", "auto", "original"] | None = None
 
 
-class Sound(BaseModel):
-    """A sound as data."""
+class InputAudio(BaseModel):
+    """Audio as data."""
 
     data: str
     format: Literal["mp3", "wav"]
 
 
 class AudioPart(BaseModel):
-    """A sound."""
+    """An audio file."""
 
     type: Literal["input_audio"]
-    input_audio: Sound
+    input_audio: InputAudio
 
 
 class FilePart(BaseModel):

@@ -14,7 +14,7 @@ from beckon_agent.api.responses.text_parts import (
     ContentPart,
     OutputText,
     ReasoningText,
-    Refusal,
+    RefusalContent,
     TextKind,
     write_part,
 )
@@ -39,7 +39,7 @@ class MessageItem(TypedDict):
     type: Literal["message"]
     status: Progress
     role: Literal["assistant"]
-    content: list[OutputText | Refusal]
+    content: list[OutputText | RefusalContent]
 
 
 class ReasoningItem(TypedDict):

@@ -206,21 +206,21 @@ class TextFormat(BaseModel):
         return {"type": "json_schema", "json_schema": said}
 
 
-class Text(BaseModel):
-    """What is wanted of the text of the answer."""
+class TextOptions(BaseModel):
+    """Options for the text of the answer."""
 
     format: TextFormat | None = None
     verbosity: Verbosity | None = None
 
 
-class Reasoning(BaseModel):
-    """What is wanted of the model's reasoning."""
+class ReasoningOptions(BaseModel):
+    """Options for the reasoning of the model."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
-class ConversationName(BaseModel):
+class ConversationReference(BaseModel):
     """A conversation, by its id."""
 
     id: str
@@ -235,7 +235,7 @@ class CreateRequest(Cleaned, SharedFields):
     )
     instructions: str | None = None
     previous_response_id: str | None = None
-    conversation: str | ConversationName | None = None
+    conversation: str | ConversationReference | None = None
     stream: bool | None = None
     background: bool | None = None
     store: bool | None = None
@@ -243,8 +243,8 @@ class CreateRequest(Cleaned, SharedFields):
     max_tool_calls: int | None = Field(None, ge=1, le=2**31)
     tool_choice: ToolChoice | None = None
     tools: list[dict[str, Any]] | None = Field(None, max_length=_MAX_TOOLS)
-    text: Text | None = None
-    reasoning: Reasoning | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
     include: list[Include] | None = None
     truncation: Literal["auto", "disabled"] | None = None
     prompt: NotOffered = None
@@ -256,7 +256,7 @@ class CreateRequest(Cleaned, SharedFields):
     def conversation_id(self) -> str | None:
         """The id of the run's conversation, or `None`."""
         found = self.conversation
-        return found.id if isinstance(found, ConversationName) else found
+        return found.id if isinstance(found, ConversationReference) else found
 
     @property
     def is_stored(self) -> bool:
@@ -299,7 +299,7 @@ class CreateRequest(Cleaned, SharedFields):
 
     def to_options(self) -> Options:
         """Return the options of the request for its run."""
-        text, choice = self.text or Text(), read_choice(self.tool_choice)
+        text, choice = self.text or TextOptions(), read_choice(self.tool_choice)
         wants_logprobs = self.top_logprobs or "message.output_text.logprobs" in (self.include or ())
         extra = self.to_extra(
             logprobs=True if wants_logprobs else None,
@@ -322,7 +322,7 @@ class CreateRequest(Cleaned, SharedFields):
 
     def to_echo(self) -> RequestEcho:
         """Return the request fields repeated in its responses."""
-        text, reasoning = self.text or Text(), self.reasoning or Reasoning()
+        text, reasoning = self.text or TextOptions(), self.reasoning or ReasoningOptions()
         shown: ResponseText = {"format": (text.format or TextFormat()).to_document()}
         if text.verbosity:
             shown["verbosity"] = text.verbosity

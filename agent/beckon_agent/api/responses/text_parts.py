@@ -46,7 +46,7 @@ class OutputText(TypedDict):
     logprobs: list[TokenLogprob]
 
 
-class Refusal(TypedDict):
+class RefusalContent(TypedDict):
     """The content part of a message with which the model refuses."""
 
     type: Literal["refusal"]
@@ -60,7 +60,7 @@ class ReasoningText(TypedDict):
     text: str
 
 
-ContentPart = OutputText | Refusal | ReasoningText
+ContentPart = OutputText | RefusalContent | ReasoningText
 
 
 def write_part(

@@ -127,7 +127,7 @@ _DECIDED = {
 }
 
 
-class Word(BaseModel):
+class DecideApproval(BaseModel):
     """A person's decision about a call."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -155,7 +155,9 @@ def make_approvals_router(store: Store, engine: Engine, owner_of: OwnerOf) -> AP
         return JsonResponse(list_page(found, limit, waiting_document))
 
     @routes.post("/approvals/{approval_id}", **describe_operation("decideApproval", _DECIDED, _ERRORS))
-    async def decide_call(approval_id: str, body: Word, request: Request) -> JsonResponse[DecidedApproval]:
+    async def decide_call(
+        approval_id: str, body: DecideApproval, request: Request
+    ) -> JsonResponse[DecidedApproval]:
         """Allow a call or forbid it, once; its run goes on when nothing else waits there."""
         owner = owner_of(request)
         decision: Decision = "approved" if body.approve else "denied"
