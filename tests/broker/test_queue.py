@@ -83,11 +83,15 @@ async def test_a_slow_subscriber_does_not_hold_up_another(tmp_path: Path) -> Non
 
 async def test_the_attempts_of_a_trigger_run_at_once_up_to_its_concurrency(tmp_path: Path) -> None:
     running_now, most = 0, 0
+    four = asyncio.Event()
 
     async def count(_: Request) -> web.Response:
         nonlocal running_now, most
         running_now += 1
         most = max(most, running_now)
+        if most == 4:
+            four.set()
+        await four.wait()  # the first ones, for each other
         await asyncio.sleep(0.01)
         running_now -= 1
         return web.Response()
