@@ -20,7 +20,7 @@ _CONNECTIONS = 64
 
 
 class Stub:
-    """What the connections share: the connections for replies, and the held replies."""
+    """What the connections share: the pool for replies, and the held replies."""
 
     def __init__(self, reply_port: int) -> None:
         self.pool = Pool("127.0.0.1", reply_port, _CONNECTIONS)

@@ -159,7 +159,7 @@ URI = "http://weather.shop.svc.cluster.local/calls"
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        (NOT_READY, "Service shop/weather is not ready: Starting wait"),
+        (NOT_READY, "Service shop/weather is not ready: wait"),
         ({**NOT_READY, "address": {"url": "http://127.0.0.1:8090"}}, ""),
         ({}, ""),
         ({"conditions": [{"type": "Ready", "status": "True"}]}, ""),

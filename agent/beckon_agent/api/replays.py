@@ -34,7 +34,7 @@ _RESPONSES = {
         "`error` in its place."
     ),
     **problem_responses(
-        _400="The body is no JSON object, or names an agent or a run that does not exist.",
+        _400="The body is no JSON object, or has a field that is unknown or wrong.",
         _404="There is no such run, or it is not the caller's.",
         _409="The run has not ended, its agent is gone, or tools would be called that may have effects.",
         _429="A limit on requests has no room; Retry-After says when it will.",

@@ -72,7 +72,8 @@ class AddressBook:
             status = self._statuses.get(key, {})
             ready = condition(status, "Ready")
             if ready and ready.status == "False" and published_address(status) is None:
-                raise Unaddressable(f"Service {key.namespace}/{key.name} is not ready: {ready.words}")
+                why = ready.message or ready.reason
+                raise Unaddressable(f"Service {key.namespace}/{key.name} is not ready: {why}")
 
     def _services_of(self, destination: Destination) -> list[Key]:
         ref = destination.ref

@@ -94,7 +94,7 @@ _RESPONSES = {
 
 
 MemoryOf = Callable[[Request, AgentHandle], HandedCalls]
-"""The stored completions of one caller and agent."""
+"""Returns the handed calls of the caller of a request, with this agent."""
 
 
 def make_router(

@@ -149,7 +149,7 @@ export class Thread {
     async repeatTurn(turn, content = turn.question) {
         const place = this.turns.indexOf(turn);
         const last = turn.answers.at(-1);
-        // A run that was interrupted has left nothing in the conversation.
+        // A run that failed or was cancelled has left nothing in the conversation.
         const leftNothing =
             place === this.turns.length - 1 &&
             (!turn.run || last?.status === "failed" || last?.status === "cancelled");
