@@ -234,7 +234,7 @@ async def test_the_model_is_answered_with_what_keeps_the_platform_from_taking_ca
 ) -> None:
     detail = "the Broker team/main takes no events now: its condition Ready is False"
     shim.behaviour = problem(503, detail=detail, delivered=False)
-    found = await Dispatcher(session, shim.url).send(a_call(wait=0.1))
+    found = await Dispatcher(session, shim.url).send(a_call(wait=0.5))
 
     assert error(found)["reason"] == "undeliverable"
     assert error(found)["message"].endswith(detail)
