@@ -1,6 +1,6 @@
 """Known vulnerabilities of what the locks pin: `python -m supply_chain.audit`, by the database of OSV.
 
-Exit code 0 where none is known, 1 where there are some, 2 where the database does not answer. It is
+Exit code 0 where none is known, 1 where there are some, 2 where the database cannot be queried. It is
 sent names and versions of public packages and nothing else.
 """
 
@@ -28,7 +28,7 @@ _BATCH = 500  # OSV takes 1,000 queries a request
 
 
 class Unreachable(Exception):
-    """The database does not answer; the text is one line."""
+    """The database cannot be queried; the text is one line."""
 
 
 def pinned(root: Path = ROOT) -> list[Package]:
@@ -62,7 +62,7 @@ def _query(service: str, question: Mapping[str, object]) -> dict[str, Any]:
         raise Unreachable(f"{service} answered {error.response.status_code}") from error
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise Unreachable(f"{service} does not answer: {reason}") from error
+        raise Unreachable(f"{service} cannot be queried: {reason}") from error
     if not isinstance(answer, dict):
         raise Unreachable(f"{service} answered something else than an object")
     return answer

@@ -68,18 +68,17 @@ class AddressBook:
         Knative sends to a URI and to a core Service in any case, as their names are in the cluster's DNS. On
         a laptop they are not: there, a Service has no address until its process answers.
         """
-        for key in self._services_of(destination):
+        named = self._named_by(destination.uri or "") if destination.ref is None else [_key(destination.ref)]
+        for key in named:
             status = self._statuses.get(key, {})
             ready = condition(status, "Ready")
             if ready and ready.status == "False" and published_address(status) is None:
                 why = ready.message or ready.reason
                 raise Unaddressable(f"Service {key.namespace}/{key.name} is not ready: {why}")
 
-    def _services_of(self, destination: Destination) -> list[Key]:
-        ref = destination.ref
-        if ref is not None:
-            return [Key(ref.api_version.rpartition("/")[0], ref.kind, ref.namespace, ref.name)]
-        named = service_of(destination.uri or "", self._cluster_domain)
+    def _named_by(self, uri: str) -> list[Key]:
+        """Return the keys of the Service in a URI, one for each kind of Service."""
+        named = service_of(uri, self._cluster_domain)
         return [Key(group, "Service", *named) for group in _SERVICES] if named else []
 
     def _of_uri(self, uri: str) -> str:
@@ -88,9 +87,8 @@ class AddressBook:
         They become those of the address published by the Service. Other URIs stay as they are. On a laptop
         nothing else resolves it: no DNS knows the names of Services there.
         """
-        named = service_of(uri, self._cluster_domain)
-        for group in _SERVICES:
-            status = self._statuses.get(Key(group, "Service", *named)) if named else None
+        for key in self._named_by(uri):
+            status = self._statuses.get(key)
             address = published_address(status) if status is not None else None
             if address is not None:
                 parts = urlsplit(uri)
@@ -98,15 +96,19 @@ class AddressBook:
         return uri
 
     def _of_reference(self, ref: Reference) -> str:
-        group = ref.api_version.rpartition("/")[0]
-        status = self._statuses.get(Key(group, ref.kind, ref.namespace, ref.name))
+        key = _key(ref)
+        status = self._statuses.get(key)
         what = f"the address of {ref.kind} {ref.namespace}/{ref.name}"
         address = published_address(status, what) if status is not None else None
         if address is not None:
             return address.url
-        if not group and ref.kind == "Service":
+        if not key.group and ref.kind == "Service":
             return f"http://{ref.name}.{ref.namespace}.svc.{self._cluster_domain}"
         raise Unaddressable(_why_not(ref, found=status is not None))
+
+
+def _key(ref: Reference) -> Key:
+    return Key(ref.api_version.rpartition("/")[0], ref.kind, ref.namespace, ref.name)
 
 
 def service_of(uri: str, cluster_domain: str = CLUSTER_DOMAIN) -> tuple[str, str] | None:
