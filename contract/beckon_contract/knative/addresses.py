@@ -63,7 +63,7 @@ class AddressBook:
         return urljoin(base, destination.uri)
 
     def require_ready(self, destination: Destination) -> None:
-        """Raise `Unaddressable` for a Service that says that it is not ready, and publishes no address.
+        """Raise `Unaddressable` for an object that says that it is not ready, and publishes no address.
 
         Knative sends to a URI and to a core Service in any case, as their names are in the cluster's DNS. On
         a laptop they are not: there, a Service has no address until its process answers.
@@ -74,7 +74,7 @@ class AddressBook:
             ready = condition(status, "Ready")
             if ready and ready.status == "False" and published_address(status) is None:
                 why = ready.message or ready.reason
-                raise Unaddressable(f"Service {key.namespace}/{key.name} is not ready: {why}")
+                raise Unaddressable(f"{key.kind} {key.namespace}/{key.name} is not ready: {why}")
 
     def _named_by(self, uri: str) -> list[Key]:
         """Return the keys of the Service in a URI, one for each kind of Service."""
