@@ -111,21 +111,19 @@ class LocalPlatform:
 
     def children(self) -> list[int]:
         """Return the ids of its processes, its own not among them."""
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        return [int(pid) for task in tasks.glob("*/children") for pid in task.read_text().split()]
+        return children_of(self.process.pid)
 
     def tool_pid(self, name: str) -> int:
         """Return the process that serves a tool of this name; 0 while none does."""
         for pid in self.children():
-            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
-                if name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                    return pid
+            if name.encode() in read_process_file(f"/proc/{pid}/cmdline").split(b"\0"):
+                return pid
         return 0
 
     def pid_of(self, module: str) -> int:
         """Return the process that runs a module of ours; 0 while none does."""
         for pid in self.children():
-            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[2:3] == [module.encode()]:
+            if read_process_file(f"/proc/{pid}/cmdline").split(b"\0")[2:3] == [module.encode()]:
                 return pid
         return 0
 
@@ -144,10 +142,26 @@ class LocalPlatform:
         return False
 
 
+def read_process_file(path: str | Path) -> bytes:
+    """Return what a file of a process below /proc holds; nothing if the process has ended."""
+    try:
+        return Path(path).read_bytes()
+    except (FileNotFoundError, ProcessLookupError):  # the second: it ended between opening and reading
+        return b""
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started and not yet waited for."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for children in threads for child in read_process_file(children).split()]
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the children of a process, and theirs."""
+    return [one for child in children_of(pid) for one in (child, *descendants(child))]
+
+
 def is_running(pid: int) -> bool:
     """Whether any thread of a process runs: its sockets close when the last one ends, not the first."""
-    try:
-        stats = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
-    except (FileNotFoundError, ProcessLookupError):  # the second: it ended between opening and reading
-        return False
-    return any(") Z " not in stat and ") X " not in stat for stat in stats)
+    stats = [read_process_file(file) for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return any(stat and b") Z " not in stat and b") X " not in stat for stat in stats)

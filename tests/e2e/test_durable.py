@@ -10,7 +10,7 @@ import pytest
 
 from tests.agent.scripted_model import asks_for, says
 from tests.e2e.conftest import EXAMPLES
-from tests.e2e.local_platform import LocalPlatform, is_running
+from tests.e2e.local_platform import LocalPlatform, is_running, read_process_file
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread
 from tests.e2e.test_platform import SECONDS
@@ -28,7 +28,7 @@ def with_nats() -> dict[str, str]:
 def nats_pid(platform: LocalPlatform) -> int:
     """Return the process of the platform's NATS server; 0 while there is none."""
     for pid in platform.children():
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "nats-server":
+        if read_process_file(f"/proc/{pid}/comm").strip() == b"nats-server":
             return pid
     return 0
 

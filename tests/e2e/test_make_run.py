@@ -2,9 +2,8 @@
 
 import os
 import pty
-from pathlib import Path
 
-from tests.e2e.local_platform import ROOT, clean_environment, is_running, port_range
+from tests.e2e.local_platform import ROOT, clean_environment, descendants, is_running, port_range
 from tests.e2e.terminal import Terminal
 from tests.patience import wait_until
 
@@ -18,7 +17,7 @@ def test_ctrl_c_on_a_terminal_stops_make_run_with_zero() -> None:
     try:
         screen = Terminal(terminal)
         shown = screen.read_until("Ctrl-C stops all of it.", 60)
-        children = [int(word) for word in _descendants(pid)]
+        children = descendants(pid)
 
         screen.type(b"\x03")
         screen.read_until("stopped", 30)
@@ -30,11 +29,3 @@ def test_ctrl_c_on_a_terminal_stops_make_run_with_zero() -> None:
     assert "the demo model: a stand-in" in shown
     assert len(children) == 7
     wait_until(lambda: not [child for child in children if is_running(child)])
-
-
-def _descendants(pid: int) -> list[str]:
-    """Return the ids of a process's children and theirs."""
-    found: list[str] = []
-    for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        found += [word, *_descendants(int(word))]
-    return found

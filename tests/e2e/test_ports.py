@@ -3,14 +3,13 @@
 import contextlib
 import resource
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.e2e.conftest import EXAMPLES, Start
-from tests.e2e.local_platform import LocalPlatform
+from tests.e2e.local_platform import LocalPlatform, descendants
 from tests.patience import PATIENCE
 
 LISTENS = "0A"
@@ -39,13 +38,6 @@ def guarded(start_platform: Start) -> LocalPlatform:
         _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (FILES, hard))
     return platform
-
-
-def descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            yield int(child)
-            yield from descendants(int(child))
 
 
 def ports(platform: LocalPlatform) -> list[int]:

@@ -99,8 +99,9 @@ async def test_many_triggers_take_few_requests() -> None:
         writes = [
             path for method, path in platform.api.requests if method == "PATCH" and "/triggers/" in path
         ]
-        # One for each state: the Broker is not judged, has no ingress; the Trigger is not in force, is.
-        assert max(Counter(writes).values()) <= 4
+        # One for each state: the Broker is not judged, has no ingress; the Trigger is not in force, the pods
+        # that it waits for are named once that takes long (on a busy machine), it is in force.
+        assert max(Counter(writes).values()) <= 5
 
 
 async def test_a_trigger_becomes_ready_when_its_subscriber_appears() -> None:
