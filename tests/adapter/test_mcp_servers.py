@@ -15,7 +15,7 @@ import pytest
 from beckon_adapter.egress.hosts import Credential
 from beckon_adapter.rule import InvalidRule, NamedServer, parse_mcp_rule
 from beckon_contract.cloudevents.events import CloudEvent
-from beckon_contract.inputs import InputAnswer, InputRequest
+from beckon_contract.inputs import InputRequest
 from beckon_contract.kubernetes_objects import Resource
 from beckon_runtime.egress import AllowedHost
 from tests.adapter.plain_api import PlainApi, adapting, api_answer, egress_to, event_type, local, serving
@@ -312,8 +312,9 @@ async def test_a_server_of_the_older_revision_is_called_as_well() -> None:
 def answered(reply: CloudEvent, id: str = "call-1~1", **answer: object) -> dict[str, str]:  # noqa: A002 - the attribute's name
     """Return the attributes of a call with the answer to the form in a reply."""
     assert reply.extensions["beckonstate"] == "input_required", reply
-    form = InputRequest.from_document(reply.json())
-    return {"id": id, "beckoninput": InputAnswer.from_document(answer, form).to_attribute()}
+    filled = InputRequest.from_document(reply.json()).fill_form(answer)
+    assert filled.answer is not None
+    return {"id": id, "beckoninput": filled.answer.to_attribute()}
 
 
 def question_of(reply: CloudEvent) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput, next_call_id
+from beckon_contract.inputs import Form, InputRequest, InvalidInput, next_call_id
 from beckon_tools import Declined, Person, tool
 from beckon_tools.testing import Answer, Trial
 
@@ -57,7 +57,7 @@ async def go_on(person: Person) -> str:
 HAT = {"name": "hat"}
 
 
-def form_of(answer: Answer) -> InputRequest:
+def form_of(answer: Answer) -> Form:
     assert answer.form is not None
     return answer.form
 
@@ -163,7 +163,7 @@ async def test_a_long_answer_is_refused() -> None:
     )
 
     with pytest.raises(InvalidInput, match="too long"):
-        InputAnswer.from_document({"action": "accept", "content": {"text": "é" * 2000}}, request)
+        request.fill_form({"action": "accept", "content": {"text": "é" * 2000}})
 
 
 async def test_each_round_of_a_call_has_an_id_of_its_own() -> None:

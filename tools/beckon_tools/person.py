@@ -16,6 +16,7 @@ comes, perhaps days later and in another process. So request input before the fi
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import orjson
@@ -24,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput
 from beckon_tools.errors import DeclarationError, ToolError
 
-Form = TypeVar("Form", bound=BaseModel)
+Fields = TypeVar("Fields", bound=BaseModel)
 
 
 class Declined(ToolError):
@@ -51,7 +52,7 @@ class Person:
         self._answers: list[Mapping[str, Any]] = [] if answer is None else _read_state(answer)
         self._next = 0
 
-    def fill_form(self, message: str, form: type[Form], *, key: str = "input") -> Form:
+    def fill_form(self, message: str, form: type[Fields], *, key: str = "input") -> Fields:
         """Return the form as the person has filled it in.
 
         `form` is a pydantic model whose fields are strings, numbers, booleans, enums, or lists of enums.
@@ -74,14 +75,29 @@ class Person:
 
         Raises `InputRequired` if there is none yet, and `InvalidInput` for a form that cannot be shown.
         """
-        digest = hashlib.sha256(orjson.dumps([message, schema], option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+        known = self._take_answer([message, schema], {"message": message, "schema": schema, "key": key})
+        return InputAnswer.from_stored(known)
+
+    def request_inputs(self, requests: Mapping[str, Mapping[str, Any]]) -> Mapping[str, InputAnswer]:
+        """Return the answers to several requests of MCP, `{"method", "params"}`, by the same keys.
+
+        The methods are `elicitation/create` for a form, and for the program of an MCP client
+        `sampling/createMessage` and `roots/list`, whose results are the answers' contents. There is no answer
+        to a request that the client of the call cannot take. Raises `InputRequired` and `InvalidInput`.
+        """
+        known = self._take_answer(requests, {"requests": requests})
+        given = InputAnswer.from_stored(known).answers or {}
+        return {key: InputAnswer.from_stored(one) for key, one in given.items()}
+
+    def _take_answer(self, identity: object, document: Mapping[str, object]) -> Mapping[str, Any]:
+        """Return the next answer of the call; raise `InputRequired` unless it is one to this request."""
+        digest = hashlib.sha256(orjson.dumps(identity, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
         known = self._answers[self._next] if self._next < len(self._answers) else {}
         if known.get("form") != digest:  # none yet, or the answer to another form
             state = orjson.dumps([*self._answers[: self._next], {"form": digest}]).decode()
-            document = {"message": message, "schema": schema, "state": state, "key": key}
-            raise InputRequired(InputRequest.from_document(document))
+            raise InputRequired(InputRequest.from_document({**document, "state": state}))
         self._next += 1
-        return InputAnswer.from_stored(known)
+        return known
 
 
 def _read_state(answer: InputAnswer) -> list[Mapping[str, Any]]:
@@ -92,7 +108,7 @@ def _read_state(answer: InputAnswer) -> list[Mapping[str, Any]]:
         state = None
     if not isinstance(state, list) or not state or not all(isinstance(one, dict) for one in state):
         raise InvalidInput("the state of the answer is not that of a form of this tool")
-    return [*state[:-1], {**state[-1], "action": answer.action, "content": answer.content}]
+    return [*state[:-1], {**state[-1], **replace(answer, state="").to_document()}]
 
 
 def _form_schema(form: type[BaseModel]) -> dict[str, Any]:

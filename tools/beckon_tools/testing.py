@@ -22,7 +22,7 @@ import orjson
 
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_contract.cloudevents.extensions import CAUSE, INPUT_REQUIRED, PROGRESS, STATE, is_acceptance
-from beckon_contract.inputs import InputAnswer, InputRequest
+from beckon_contract.inputs import Form, InputRequest
 from beckon_runtime.problem import TYPE_BASE
 from beckon_tools.app import ToolApp
 from beckon_tools.declaration import AnyTool
@@ -39,7 +39,8 @@ class Answer:
     `reason` is "invalid_arguments", "tool_failed", "outcome_unknown" or "timeout", as a model reads it,
     or the kind of problem that a Broker sees: "try-again" with the `status` 503 for `Retry`,
     "tool-crashed" with 500 for an exception of an idempotent tool. `later` is True if the call is
-    accepted, and its ticket answers it; `form` is the form that the call puts to a person.
+    accepted, and its ticket answers it; `form` is the form that the call puts to a person, and `request` all
+    that it requests before it goes on.
     """
 
     status: int
@@ -47,13 +48,18 @@ class Answer:
     reason: str = ""
     message: str = ""
     later: bool = False
-    form: InputRequest | None = None
+    request: InputRequest | None = None
     event: CloudEvent | None = field(default=None, repr=False)
 
     @property
     def failed(self) -> bool:
         """True if the call failed, with a `reason`."""
         return bool(self.reason)
+
+    @property
+    def form(self) -> Form | None:
+        """The form that a person is shown."""
+        return None if self.request is None else self.request.form
 
 
 class Trial:
@@ -114,11 +120,16 @@ class Trial:
         *,
         action: Literal["accept", "decline", "cancel"] = "accept",
     ) -> Answer:
-        """Answer the form of a call made with the same arguments, as a person does."""
-        if waiting.form is None:
+        """Answer the form of a call made with the same arguments, as a person does.
+
+        Of several forms, the next one is in the answer.
+        """
+        if waiting.request is None or waiting.form is None:
             raise ValueError("the call puts no form to a person")
-        answer = InputAnswer.from_document({"action": action, "content": content}, waiting.form)
-        return await self.call(arguments, beckoninput=answer.to_attribute())
+        filled = waiting.request.fill_form({"action": action, "content": content})
+        if filled.answer is None:
+            return replace(waiting, request=filled)
+        return await self.call(arguments, beckoninput=filled.answer.to_attribute())
 
     async def deliver(self, event: CloudEvent) -> Answer:
         """Deliver an event, as a Broker does."""
@@ -168,7 +179,7 @@ def _read_reply(event: CloudEvent) -> Answer:
         return Answer(200, later=True, event=event)
     result = event.json()
     if event.extensions.get(STATE) == INPUT_REQUIRED:
-        return Answer(200, form=InputRequest.from_document(result), event=event)
+        return Answer(200, request=InputRequest.from_document(result), event=event)
     error = result.get("error") if isinstance(result, dict) else None
     if isinstance(error, dict) and "reason" in error:
         return Answer(200, reason=error["reason"], message=error["message"], event=event)

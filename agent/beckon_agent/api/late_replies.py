@@ -22,6 +22,7 @@ from beckon_agent.core.records import Exchanged, StoredCall
 from beckon_agent.core.run_types import Limits
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.tool_calls.broker import ReplyKeys
+from beckon_agent.tool_calls.caller import refused_input
 from beckon_agent.tool_calls.outcome import CallOutcome, from_event
 from beckon_agent.tool_calls.progress import ProgressReport, read_report
 from beckon_agent.tool_calls.recorded_events import event_document
@@ -72,10 +73,19 @@ class LateReplies:
         self, found: tuple[str, StoredCall], request: InputRequest, exchanged: Exchanged
     ) -> LateReplyResult:
         run_id, call = found
+        run = await self._store.runs.get(run_id)
+        answerable = None if run is None else request.limit_to(run.input_methods)
+        if answerable is None:
+            outcome = refused_input(call.name, request)
+            first = await self._store.journal.finish_call(
+                call.event_id, result=outcome.result, failed=True, seconds=None, exchanged=exchanged
+            )
+            self._look()
+            return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
         hosted = await self._find_agent(run_id)
         seconds = (hosted.agent.limits if hosted else Limits()).late_seconds  # a person's, not the tool's
         first = await self._store.journal.store_input_request(
-            call.event_id, request.to_document(), seconds=seconds, exchanged=exchanged
+            call.event_id, answerable.to_document(), seconds=seconds, exchanged=exchanged
         )
         self._look()
         return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED

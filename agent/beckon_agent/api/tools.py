@@ -208,8 +208,8 @@ async def _call_without_person(
 ) -> CallFinished:
     try:
         return await service.call_tool(hosted, name, arguments)
-    except InputNeeded:
-        return refuse_input(ToolCall("by-hand", name, arguments))
+    except InputNeeded as needed:
+        return refuse_input(ToolCall("by-hand", name, arguments), needed.request)
 
 
 def _to_result(finished: CallFinished) -> ToolResult:

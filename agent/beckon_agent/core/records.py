@@ -1,11 +1,12 @@
 """The records of the store: runs, turns, calls, conversations, and the use of limits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from beckon_agent.core.model_types import NO_DETAILS, AnswerDetails, Message, Usage
 from beckon_agent.core.run_events import Ending
+from beckon_contract.inputs import FORM, METHODS
 from beckon_contract.resources.tools import CallOrigin
 
 RunStatus = Literal["queued", "running", "suspended", "completed", "incomplete", "failed", "cancelled"]
@@ -19,6 +20,9 @@ answered later by an event, `input` waits for a person's input, `client` is the 
 its result."""
 
 Decision = Literal["approved", "denied"]
+
+MCP_FACE = "mcp"
+"""The face of runs whose caller is an MCP client."""
 
 PersonState = Literal["approval", "input"]
 """The states of a call that waits for a person."""
@@ -77,6 +81,11 @@ class StoredRun(NewRun):
     takeovers: int | None = _store_field()
     taken_over_at: float | None = _store_field()
 
+    @property
+    def input_methods(self) -> Collection[str]:
+        """The methods of the input requests that its caller may answer: at `/mcp` all, elsewhere forms."""
+        return METHODS if self.face == MCP_FACE else (FORM,)
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -133,8 +142,8 @@ class StoredCall:
     attempts to send it, the last one at `sent_at`. `due` is the time until which the reply to the call posted
     at `sent_at` must come. The store sets the times.
 
-    `input_request` is the form of a call that waits for input, and `input_answer` the answer with which it is
-    sent again, under another `event_id`; both are JSON objects as in `beckon_contract.inputs`.
+    `input_request` is what a call that waits for input requests, and `input_answer` the answer with which it
+    is sent again, under another `event_id`; both are JSON objects as in `beckon_contract.inputs`.
 
     `deliveries` is the number of its deliveries to the tool, if the reply reports it. `report` is the last
     one of a call that is answered later: `progress` and `total`, numbers (`total` may be `None`), and

@@ -14,7 +14,7 @@ from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.records import Decision, NewRun, StoredRun
 from beckon_agent.core.run_events import STORED_EVENTS, RunEvent, TextDelta
 from beckon_agent.core.run_types import ClientTool, Options
-from beckon_contract.inputs import InputAnswer
+from beckon_contract.inputs import InputRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,11 @@ class Engine(Protocol):
         """Decide once on a call with a pending approval. Return True for the first decision."""
         ...
 
-    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
-        """Answer the form of a call once. Return True for the first answer."""
+    async def answer_input(self, event_id: str, filled: InputRequest) -> bool:
+        """Store the answers to what the tool of a call requests; return True for the first ones.
+
+        The tool gets them once nothing of the request is left without an answer.
+        """
         ...
 
 

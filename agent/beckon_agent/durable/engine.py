@@ -20,7 +20,7 @@ from beckon_agent.durable.worker import RunWorker
 from beckon_agent.service import Service
 from beckon_agent.store.base import NotHeld, Store, StoreUnavailable
 from beckon_agent.telemetry.spans import resume_trace, trace_to_request
-from beckon_contract.inputs import InputAnswer
+from beckon_contract.inputs import InputRequest
 
 logger = logging.getLogger(__name__)
 
@@ -156,9 +156,17 @@ class RunEngine:
         self._look_now.set()
         return counted
 
-    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
-        """Answer the form of a call once. Return True for the first answer."""
-        counted = await self._store.journal.store_input_answer(event_id, answer.to_document())
+    async def answer_input(self, event_id: str, filled: InputRequest) -> bool:
+        """Store the answers to what the tool of a call requests; return True for the first ones.
+
+        The tool gets them once nothing of the request is left without an answer.
+        """
+        journal, answer = self._store.journal, filled.answer
+        counted = (
+            await journal.store_partial_answer(event_id, filled.to_document())
+            if answer is None
+            else await journal.store_input_answer(event_id, answer.to_document())
+        )
         self._look_now.set()
         return counted
 

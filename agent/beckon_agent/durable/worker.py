@@ -130,7 +130,12 @@ class RunWorker:
         )
         journal = _AnnouncedCheckpoints(self, stored)
         context = RunContext(
-            self.run.id, journal, progress, may_wait=True, conversation=self.run.conversation or ""
+            self.run.id,
+            journal,
+            progress,
+            may_wait=True,
+            conversation=self.run.conversation or "",
+            input_methods=self.run.input_methods,
         )
         try:
             recorded = replace(hosted, model=asking)

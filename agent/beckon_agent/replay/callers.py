@@ -264,8 +264,8 @@ class LiveTools:
                     agent=agent,
                     remaining=agent.limits.seconds,
                 )
-            except InputNeeded:
-                finished = refuse_input(call.tool_call)
+            except InputNeeded as needed:
+                finished = refuse_input(call.tool_call, needed.request)
         if isinstance(call.action, Tool):
             self._service.metrics.count_call(finished, self._hosted.name)
         return finished

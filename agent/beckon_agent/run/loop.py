@@ -316,15 +316,16 @@ class Run:
     async def _request_input(
         self, call: ToolCallState, request: InputRequest
     ) -> CallFinished | InputRequested:
-        """Put the form of a call to a person, or refuse the call if no person can answer."""
-        if not self._context.may_wait:
-            call.finished = refuse_input(call.prepared.tool_call)
+        """Put the form of a call to a person, or refuse the call if no one can answer."""
+        answerable = request.limit_to(self._context.input_methods)
+        if not self._context.may_wait or answerable is None:
+            call.finished = refuse_input(call.prepared.tool_call, request)
             await self._context.journal.record_result(call)
             return call.finished
         seconds = self._agent.limits.late_seconds
-        await self._context.journal.record_input_request(call, request, seconds=seconds)
-        call.input_request = request
-        return input_event(call, request)
+        await self._context.journal.record_input_request(call, answerable, seconds=seconds)
+        call.input_request = answerable
+        return input_event(call, answerable)
 
     def _patience_with(self, call: ToolCallState) -> float:
         """Return the seconds to wait for a later answer of a call."""

@@ -321,7 +321,8 @@ def approval_event(call: ToolCallState) -> ApprovalRequested:
 def input_event(call: ToolCallState, request: InputRequest) -> InputRequested:
     """Return the event of a call that waits for input."""
     tool_call = call.prepared.tool_call
-    return InputRequested(call.event_id, tool_call.id, tool_call.name, request.message, request.schema)
+    schema = {} if request.form is None else request.form.schema
+    return InputRequested(call.event_id, tool_call.id, tool_call.name, request.message, schema)
 
 
 def timeout_of(call: ToolCallState) -> float | None:

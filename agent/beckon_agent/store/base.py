@@ -238,6 +238,14 @@ class Journal(Protocol):
         """
         ...
 
+    async def store_partial_answer(self, event_id: str, request: Mapping[str, Any]) -> bool:
+        """Store a request that has some of its answers; return True for the first ones.
+
+        The call waits for the rest as `next_call_id(event_id)`. A suspended run is queued, to add the next
+        form to its events.
+        """
+        ...
+
     async def find_call(self, event_id: str) -> tuple[str, StoredCall] | None:
         """Return a call and the id of its run."""
         ...

@@ -16,8 +16,8 @@ from beckon_agent.tool_calls.broker import BrokerRoute, ReplyKeys
 from beckon_agent.tool_calls.direct import DirectRoute
 from beckon_agent.tool_calls.outcome import MAX_REPLY_BYTES, CallOutcome, OutgoingCall, failed_outcome
 from beckon_agent.tool_calls.validation import SHOWN_NAME, HandedBack, NeedsApproval, PreparedCall
-from beckon_contract.failures import Reason, failure
-from beckon_contract.inputs import InputRequest
+from beckon_contract.failures import Reason
+from beckon_contract.inputs import FORM, InputRequest
 from beckon_contract.resources.tools import Tool
 from beckon_runtime.logs import about, point_to_log
 
@@ -157,13 +157,22 @@ class ToolCaller:
             return failed_outcome(Reason.TOOL_FAILED, message)
 
 
-def refuse_input(call: ToolCall) -> CallFinished:
-    """Return the end of a call that needs input where no person can give it."""
-    message = (
-        f"{call.name} needs input of a person, and there is no person to request it of in this conversation; "
-        "make the call in a stored run, such as a response"
-    )
-    return CallFinished(call.id, call.name, failure(Reason.DENIED, message), True, 0.0)
+def refuse_input(call: ToolCall, request: InputRequest) -> CallFinished:
+    """Return the end of a call that needs input where no one can give it."""
+    return CallFinished(call.id, call.name, refused_input(call.name, request).result, True, 0.0)
+
+
+def refused_input(name: str, request: InputRequest) -> CallOutcome:
+    """Return the outcome of a call of a tool that requests input which no one can give."""
+    if request.limit_to([FORM]) is None:
+        methods = ", ".join(dict.fromkeys(one.method for one in request.waiting.values()))
+        message = f"{name} needs {methods} of its client, which only a client at /mcp can answer"
+    else:
+        message = (
+            f"{name} needs input of a person, and there is no person to request it of in this conversation; "
+            "make the call in a stored run, such as a response"
+        )
+    return failed_outcome(Reason.DENIED, message)
 
 
 def _goes_on(outcome: CallOutcome) -> bool:

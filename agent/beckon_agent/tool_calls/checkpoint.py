@@ -3,7 +3,7 @@
 With them another process can resume it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.run_events import CallFinished, Ending
 from beckon_agent.tool_calls.recorded_events import RecordedEvents
 from beckon_agent.tool_calls.validation import PreparedCall
-from beckon_contract.inputs import InputRequest
+from beckon_contract.inputs import FORM, InputRequest
 
 
 @dataclass(slots=True)
@@ -110,6 +110,7 @@ class RunContext:
 
     A run that may wait is suspended if a call needs approval or input, or its tool answers later; else that
     call is denied, or waited for as long as any other. `conversation` is the id of the run's conversation.
+    `input_methods` are those of the input requests that its caller may answer.
     """
 
     run_id: str
@@ -117,6 +118,7 @@ class RunContext:
     progress: RunProgress = RunProgress()
     may_wait: bool = False
     conversation: str = ""
+    input_methods: Collection[str] = (FORM,)
 
 
 class NoCheckpoints:

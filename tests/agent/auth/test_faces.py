@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from beckon_agent.core.records import Ended, NewRun, StoredCall, StoredTurn
 from beckon_contract.api_keys import new_entry, new_key
-from beckon_contract.inputs import InputRequest
+from beckon_contract.inputs import Form, InputRequest
 from tests.agent.auth.closed_service import ClosedService, bearing, checking, closed_service, terms
 from tests.agent.auth.issuer import Issuer, issuing
 from tests.agent.event_platform import EventPlatform
@@ -258,7 +258,7 @@ async def test_the_form_of_a_tool_is_there_for_the_owner_of_its_run_alone(house:
         name="test_echo",
         arguments={},
         state="input",
-        input_request=InputRequest("A secret?").to_document(),
+        input_request=InputRequest({"input": Form("A secret?")}).to_document(),
     )
     await service.store.journal.add_turn("run_form", "another", StoredTurn(step=0), [call])
     answer = {"action": "decline"}

@@ -12,7 +12,7 @@ from beckon_agent.durable.base import Ask
 from beckon_agent.model.errors import ModelError
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists
-from beckon_contract.inputs import InputAnswer
+from beckon_contract.inputs import InputRequest
 
 LAST = RunFinished | RunFailed | RunSuspended
 Work = Callable[[Ask], AsyncGenerator[RunEvent]]
@@ -87,7 +87,7 @@ class MemoryEngine:
     async def decide_call(self, event_id: str, decision: Decision, *, by: str, reason: str = "") -> bool:
         raise NotImplementedError
 
-    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
+    async def answer_input(self, event_id: str, filled: InputRequest) -> bool:
         raise NotImplementedError
 
     async def __aenter__(self) -> Self:

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from beckon_contract.inputs import InputAnswer
 from beckon_tools import Hints, Media, Person, Progress, ToolError, tool
 from beckon_tools.declaration import AnyTool
 from tests.agent.event_platform import described
@@ -118,7 +120,68 @@ async def confirm_delete(filename: str) -> str:
     return f"{filename} is deleted"
 
 
+def _sampling(text: str) -> dict[str, Any]:
+    message = {"role": "user", "content": {"type": "text", "text": text}}
+    return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": 100}}
+
+
+def _form(message: str, name: str, kind: str = "string") -> dict[str, Any]:
+    schema = {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
+    return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
+
+
+_ROOTS = {"method": "roots/list", "params": {}}
+
+
+def _said(answer: InputAnswer) -> str:
+    return str((answer.content or {})["content"]["text"])
+
+
+@tool(type="test.missing.capability")
+async def completion_of_client(person: Person) -> str:
+    """Request a completion of the client's model."""
+    return _said(person.request_inputs({"completion": _sampling("Hello")})["completion"])
+
+
+@tool(type="test.streaming.elicitation")
+async def streamed_form(person: Person) -> str:
+    """Request a confirmation."""
+    return str(person.request_input("Sure?", {"type": "object", "properties": {}}).action)
+
+
+@tool(type="test.logging.tool")
+async def logging_tool(progress: Progress) -> str:
+    """Report what it does."""
+    await progress.report(1, 1, "it works")
+    return "done"
+
+
+@tool(type="test.tool.with.logging")
+async def tool_with_logging(progress: Progress) -> str:
+    """Report three steps."""
+    for done, step in enumerate(("started", "processing data", "completed"), 1):
+        await progress.report(done, 3, f"Tool execution {step}")
+        await asyncio.sleep(0.05)
+    return "done"
+
+
+CHANGES: list[Callable[[], None]] = []
+"""What changes the tools of the service that runs."""
+
+
+@tool(type="test.trigger.tool.change")
+async def trigger_tool_change() -> str:
+    """Change the list of tools."""
+    CHANGES[-1]()
+    return "changed"
+
+
 TOOLS: list[AnyTool] = [
+    trigger_tool_change,
+    completion_of_client,
+    streamed_form,
+    logging_tool,
+    tool_with_logging,
     simple_text,
     image_content,
     audio_content,
@@ -237,7 +300,61 @@ async def two_forms(person: Person) -> str:
     return f"{name} likes {colour}"
 
 
+@tool(type="test.sampling")
+async def sampling(prompt: str, person: Person) -> str:
+    """Request a completion of the client's model."""
+    return f"LLM response: {_said(person.request_inputs({'answer': _sampling(prompt)})['answer'])}"
+
+
+@tool(type="test.input.required.result.sampling")
+async def capital(person: Person) -> str:
+    """Request a completion of the client's model."""
+    question = _sampling("What is the capital of France?")
+    return _said(person.request_inputs({"capital_question": question})["capital_question"])
+
+
+@tool(type="test.input.required.result.list.roots")
+async def folders(person: Person) -> str:
+    """Request the folders of the client."""
+    return str(person.request_inputs({"client_roots": _ROOTS})["client_roots"].content)
+
+
+@tool(type="test.input.required.result.multiple.inputs")
+async def several_inputs(person: Person) -> str:
+    """Request a name, a completion and the folders."""
+    answers = person.request_inputs(
+        {
+            "user_name": _form("What is your name?", "name"),
+            "greeting": _sampling("Generate a greeting"),
+            "client_roots": _ROOTS,
+        }
+    )
+    return f"{_said(answers['greeting'])} {answers['user_name'].content} {answers['client_roots'].content}"
+
+
+@tool(type="test.input.required.result.capabilities")
+async def either_input(person: Person) -> str:
+    """Request what the client can give."""
+    requests = {"name": _form("What is your name?", "name"), "guess": _sampling("Guess a name")}
+    return ", ".join(person.request_inputs(requests))
+
+
+@tool(type="multi.input", hints=Hints(timeout=120))
+async def two_forms_at_once(person: Person) -> str:
+    """Request two confirmations at once."""
+    answers = person.request_inputs(
+        {"first": _form("First?", "confirm", "boolean"), "second": _form("Second?", "confirm", "boolean")}
+    )
+    return " ".join(answer.action for answer in answers.values())
+
+
 TASK_TOOLS: list[AnyTool] = [
+    sampling,
+    capital,
+    folders,
+    several_inputs,
+    either_input,
+    two_forms_at_once,
     account_form,
     form_with_defaults,
     form_with_choices,

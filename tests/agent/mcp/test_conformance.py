@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 import pytest_asyncio
 
 from beckon_agent.api.mcp.server import McpSettings
+from beckon_contract.catalogue.builder import Catalogue
 from beckon_runtime.origins import OriginPolicy
 from tests.agent.event_platform import event_platform
+from tests.agent.mcp import conformance_tools
 from tests.agent.mcp.conformance_tools import TOOLS, by_hand
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, McpServer, mcp_server
 
@@ -35,6 +38,13 @@ async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[McpS
         event_platform(folder, TOOLS, {}, *by_hand(TOOLS[0].service), settings={}) as platform,
         mcp_server(platform.shim, platform.folder, settings) as running,
     ):
+
+        def add_a_tool() -> None:
+            tools = running.catalogue.current.tools
+            added = replace(tools["test_error_handling"], name=f"test_added_{len(tools)}")
+            running.catalogue.current = Catalogue({**tools, added.name: added})
+
+        conformance_tools.CHANGES.append(add_a_tool)
         yield running
 
 
@@ -42,14 +52,12 @@ NOT_OFFERED = (
     "completion-",
     "elicitation-",
     "input-required-result-",
-    "logging-",
     "prompts-",
     "resources-",
     "sep-2164-resource-",
     "tasks-",  # tried in test_task_conformance, with a store
     "tools-call-elicitation",
     "tools-call-sampling",
-    "tools-call-with-logging",
 )
 """Scenarios of what is no part of the face, or needs a server of the suite's own: see decision 0066."""
 
@@ -59,15 +67,6 @@ EXPECTED = {
         # This service has no store, so no runs as resources; test_task_conformance.py has these checks.
         "sep-2549-resources-list-caching-hints",
         "sep-2549-resources-templates-list-caching-hints",
-        # They need tools that ask their caller, or write MCP's log.
-        "sep-2575-server-rejects-undeclared-capability",
-        "sep-2575-missing-capability-http-400",
-        "sep-2575-http-server-no-independent-requests-on-stream",
-        "sep-2575-server-no-log-without-loglevel",
-        # A list has one prompt or none, by the Agent; no change of it is announced.
-        "sep-2575-server-sends-prompts-list-changed-on-subscription",
-        # It needs a tool that changes the catalogue; test_streams.py has the same.
-        "sep-2575-server-sends-tools-list-changed-on-subscription",
     },
 }
 

@@ -43,14 +43,19 @@ SCENARIOS = (
     "tasks-request-state-removal",
     "tasks-wire-fields",
     "tools-call-elicitation",
+    "tools-call-sampling",
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
     "sep-2164-resource-not-found",
     "caching",
     "input-required-result-basic-elicitation",
+    "input-required-result-basic-list-roots",
+    "input-required-result-basic-sampling",
+    "input-required-result-capability-check",
     "input-required-result-ignore-extra-params",
     "input-required-result-missing-input-response",
     "input-required-result-multi-round",
+    "input-required-result-multiple-input-requests",
     "input-required-result-request-state",
     "input-required-result-result-type",
     "input-required-result-tampered-state",
@@ -62,8 +67,6 @@ SCENARIOS = (
 UNMET = {
     # A tool that crashes is a failure of the tool; no tool can end a task by an error of the protocol.
     "sep-2663-tasks-get-status-failed",
-    # A call has one form at a time.
-    "tasks-mrtr-partial-fulfillment",
 }
 
 

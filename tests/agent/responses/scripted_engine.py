@@ -8,7 +8,7 @@ from beckon_agent.core.records import Decision, RunStatus, StoredRun
 from beckon_agent.core.run_events import RunEvent, RunSuspended
 from beckon_agent.durable.base import Ask
 from beckon_agent.store.base import StoreUnavailable
-from beckon_contract.inputs import InputAnswer
+from beckon_contract.inputs import InputRequest
 
 RUN_ID = f"resp_{'a' * 32}"
 
@@ -68,6 +68,6 @@ class ScriptedEngine:
         """Take no decision."""
         return False
 
-    async def answer_input(self, event_id: str, answer: InputAnswer) -> bool:
+    async def answer_input(self, event_id: str, filled: InputRequest) -> bool:
         """Take no answer."""
         return False

@@ -22,7 +22,7 @@ from beckon_agent.core.records import FINAL, NewRun, StoredCall, StoredConversat
 from beckon_agent.core.run_types import Options
 from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.store.base import RunExists, Store
-from beckon_contract.inputs import InputAnswer, InvalidInput
+from beckon_contract.inputs import InputRequest, InvalidInput
 
 _MOST_ID = 300
 _SHOWN = 80
@@ -122,7 +122,7 @@ class TaskCreator:
         answers = read_answers(message, pending)
         # All forms are read before the first answer counts.
         filled = {
-            one.id: _fit_form(one, calls[one.event_id]) for one in answers if isinstance(one, FilledForm)
+            one.id: _fill_form(one, calls[one.event_id]) for one in answers if isinstance(one, FilledForm)
         }
         for one in answers:
             counted = (
@@ -135,10 +135,10 @@ class TaskCreator:
         return await self.engine.get(run.id) or _raise_deleted(run.id)
 
 
-def _fit_form(form: FilledForm, call: StoredCall) -> InputAnswer:
-    """Return the answer for a call; raise `InvalidParamsError` if it does not fit the form."""
+def _fill_form(form: FilledForm, call: StoredCall) -> InputRequest:
+    """Return a call's request with the answer to its form; raise `InvalidParamsError` if it does not fit."""
     try:
-        return form.to_answer(call)
+        return form.fill_form(call)
     except InvalidInput as error:
         raise InvalidParamsError(f"message.parts: data.inputs: {form.id[:120]}: {error}") from None
 

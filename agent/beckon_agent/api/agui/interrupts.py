@@ -13,7 +13,7 @@ from beckon_agent.api.runs.input_documents import FormAnswer, event_of_input, in
 from beckon_agent.core.records import PersonState, StoredCall, StoredRun
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
-from beckon_contract.inputs import InputAnswer, InvalidInput, next_call_id
+from beckon_contract.inputs import InputRequest, InvalidInput, next_call_id
 
 FACE = "ag-ui"
 """What runs of this face are stored under."""
@@ -81,17 +81,20 @@ class _Answered:
             ) from None
         return ApprovalAnswer(approval_request_id=identity, approve=payload.approved, reason=payload.reason)
 
-    def to_input(self) -> InputAnswer:
-        """Return the answer to an open form; raise `ApiError` for a payload that does not fit the form."""
+    def fill_form(self) -> InputRequest:
+        """Return the call's request with this answer; raise `ApiError` if it does not fit the form."""
         try:
-            return self._read_form().to_answer(self.call)
+            return self._read_form().fill_form(self.call)
         except InvalidInput as error:
             raise self._invalid(f"does not fit the form: {error}") from None
 
     def repeats_input(self) -> bool:
         """Return True if a form has this very answer already. A later form of the call may be open."""
         given, stored = self._read_form(), self.call.input_answer or {}
-        return (given.action, given.content) == (stored.get("action"), stored.get("content"))
+        parts = stored.get("answers") or (self.call.input_request or {}).get("answers") or {"": stored}
+        return any(
+            (given.action, given.content) == (one.get("action"), one.get("content")) for one in parts.values()
+        )
 
     def _read_form(self) -> FormAnswer:
         """Return the answer to a form: the payload has its fields. A cancelled entry closes the form."""
@@ -150,7 +153,7 @@ class Interrupts:
             (one.call, one.to_decision()) for one in answered if event_of_approval(one.entry.interrupt_id)
         ]
         forms = [one for one in answered if event_of_input(one.entry.interrupt_id)]
-        inputs = [(one.call.event_id, one.to_input()) for one in forms if one.is_open]
+        inputs = [(one.call.event_id, one.fill_form()) for one in forms if one.is_open]
         if not all(one.is_open or one.repeats_input() for one in forms):
             raise _form_conflict()
         await decide_calls(run, decisions, self.engine)

@@ -6,9 +6,9 @@ A client of 2026-07-28 gets the form for a person as a result, and repeats its c
 """
 
 import math
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import anyio
 import mcp_types as types
@@ -20,13 +20,12 @@ from beckon_agent.api.mcp.agent_tool import agent_behind
 from beckon_agent.api.mcp.call import MadeCall, RequestedCall, refuse_call
 from beckon_agent.api.mcp.elicitation import (
     Context,
+    OpenRequest,
     deny_call,
-    form_key,
-    form_of,
-    parse_answer,
-    refuse_without_forms,
-    take_form,
-    takes_forms,
+    input_methods,
+    open_requests,
+    refuse_request,
+    take_answers,
 )
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_call
 from beckon_agent.core.records import StoredCall, StoredRun
@@ -41,18 +40,20 @@ from beckon_agent.core.run_events import (
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome
 from beckon_agent.tool_calls.progress import ProgressReport, current_listener
 from beckon_contract.failures import Reason
-from beckon_contract.inputs import first_call_id
+from beckon_contract.inputs import InputRequest, first_call_id, next_call_id
 
 _PERSON_SECONDS = 3_600.0
+_ATTEMPTS = 20  # a tool sends ten requests at most, and their answers may come side by side
 
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """A client that waits for its call; each of its `answers` is taken once."""
+    """A client that waits for its call; each of its `answers` is taken once, each request `sent` once."""
 
     context: Context
     wanted: RequestedCall
-    answers: dict[str, Any]
+    answers: dict[str, object]
+    sent: set[str] = field(default_factory=set)
 
 
 class AwaitedCalls:
@@ -74,7 +75,7 @@ class AwaitedCalls:
         if isinstance(prepared.action, CallOutcome):
             return refuse_call(wanted, prepared.action)
         run = await self._calls.start_call(wanted.hosted, prepared)
-        return await self._wait_for(_Caller(context, wanted, {**(answers or {})}), run)
+        return await self._wait_for(_Caller(context, wanted, _to_json(answers)), run)
 
     async def resume_call(
         self, state: str, answers: types.InputResponses | None, context: Context, wanted: RequestedCall
@@ -87,7 +88,7 @@ class AwaitedCalls:
         if run is None or not await self._belongs_to(run, state, wanted):
             message = "requestState is not that of this call: it was changed, or the call has been forgotten"
             raise MCPError(types.INVALID_PARAMS, message)
-        return await self._wait_for(_Caller(context, wanted, {**(answers or {})}), run)
+        return await self._wait_for(_Caller(context, wanted, _to_json(answers)), run)
 
     async def _belongs_to(self, run: StoredRun, state: str, wanted: RequestedCall) -> bool:
         """Return True if a run is that of a call, or of an agent as a tool, and has the call of a state."""
@@ -127,7 +128,7 @@ class AwaitedCalls:
                 match event:
                     case ApprovalRequested() | InputRequested():
                         limit.deadline = anyio.current_time() + _PERSON_SECONDS
-                        if requested := await self._put_form(caller, run, event):
+                        if requested := await self._put_requests(caller, run, event):
                             return requested
                     case CallStarted():  # from here on its tool's own time counts
                         limit.deadline = math.inf
@@ -141,59 +142,96 @@ class AwaitedCalls:
         finished = None if ended is None else await self._calls.read_end(ended)
         return finished or refuse_call(caller.wanted, failed_outcome(Reason.TOOL_FAILED, message))
 
-    async def take_answer(self, event_id: object, result: object) -> str | None:
-        """Take the answer of the current principal's client to a form; return what is wrong with it.
+    async def take_answer(self, request_id: object, result: object) -> str | None:
+        """Take the answer of the current principal's client to a request; return what is wrong with it.
 
-        An error in place of a `result` closes the form. An answer to anything else is ignored.
+        An error in place of a `result` closes the request. An answer to anything else is ignored.
         """
-        found = await self._calls.store.journal.find_call(event_id) if isinstance(event_id, str) else None
-        if found is None or not found[1].needs_person:
+        if not isinstance(request_id, str):
             return None
-        run = await self._calls.find_run(found[0], notifications.current.get().hosted)
-        if run is None:
-            return None
-        try:
-            await take_form(self._calls, found[1], parse_answer(result or {"action": "cancel"}))
-        except MCPError as error:
-            return str(error)
+        methods = notifications.current.get().input_methods
+        for _ in range(_ATTEMPTS):
+            call = await self._find_waiting_call(request_id.partition("/")[0])
+            pending = [] if call is None else open_requests(call, methods)
+            name = next((one.name for one in pending if one.id == request_id), None)
+            if call is None or name is None:
+                return None
+            try:
+                if await take_answers(self._calls, call, {name: result or {"action": "cancel"}}, methods):
+                    return None
+            except MCPError as error:
+                return str(error)
+        return "other answers to the call came at the same moment; send this one again"
+
+    async def _find_waiting_call(self, event_id: str) -> StoredCall | None:
+        """Return a call of the current principal that waits for its client.
+
+        Each answer to a part of its requests gives it the next event id.
+        """
+        for _ in range(_ATTEMPTS):
+            found = await self._calls.store.journal.find_call(event_id)
+            if found is not None:
+                run = await self._calls.find_run(found[0], notifications.current.get().hosted)
+                return found[1] if run is not None and found[1].needs_person else None
+            event_id = next_call_id(event_id)
         return None
 
-    async def _put_form(
+    async def _put_requests(
         self, caller: _Caller, run: StoredRun, event: ApprovalRequested | InputRequested
     ) -> dict[str, object] | None:
-        """Put the form of a call to the person at the client; return it if it is a result.
+        """Put the requests of a call to its client; return them if they are a result.
 
-        Nothing is put if the form has its answer already: in the store, or from this client.
+        None are put that have their answers already: in the store, or from this client.
         """
         found = await self._calls.store.journal.find_call(event.event_id)
         if found is None or not found[1].needs_person:
             return None
         call, context = found[1], caller.context
+        methods = input_methods(context)
+        pending = open_requests(call, methods)
+        given = {one.name: caller.answers.pop(one.key) for one in pending if one.key in caller.answers}
         if caller.wanted.approved and call.state == "approval":
             await self._calls.decide_call(call.event_id, "approved")
-        elif (answer := caller.answers.pop(form_key(call), None)) is not None:
-            await take_form(self._calls, call, parse_answer(answer))
-        elif not takes_forms(context):
-            await self._go_on_without_form(caller, run, call)
+        elif given:
+            await take_answers(self._calls, call, given, methods)
+        elif not pending:
+            await self._go_on_without_answer(caller, run, call)
         elif context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            requests = {form_key(call): form_of(call)}
+            requests = {one.key: one.request for one in pending}
             return {"resultType": "input_required", "inputRequests": requests, "requestState": call.event_id}
-        elif (send := notifications.current.get().send_request) is not None:
-            await send({"jsonrpc": "2.0", "id": call.event_id, **form_of(call)})
+        else:
+            await _send_requests(pending, caller.sent)
         return None
 
-    async def _go_on_without_form(self, caller: _Caller, run: StoredRun, call: StoredCall) -> None:
-        """Refuse a call that needs input of a person; an approval can be decided elsewhere.
+    async def _go_on_without_answer(self, caller: _Caller, run: StoredRun, call: StoredCall) -> None:
+        """Refuse a call that needs input of its client; an approval can be decided elsewhere.
 
         Raises `MCPError` if the call is the client's own, in revisions with an error for it.
         """
         if call.state == "input":
-            message = f"{call.name} needs input of a person, and the client of this run shows no forms"
+            message = f"{call.name} needs input, and the client of this run cannot answer its requests"
             denied = failed_outcome(Reason.DENIED, message)
             await self._calls.store.journal.finish_call(
                 call.event_id, result=denied.result, failed=True, seconds=None
             )
             if is_call(run):
-                refuse_without_forms(caller.context, caller.wanted, "input of a person")
+                refuse_request(caller.context, caller.wanted, InputRequest.from_document(call.input_request))
         elif (listener := current_listener()) is not None:
             listener(ProgressReport(0, None, f"{call.name} waits for an approval; decide it at /approvals"))
+
+
+def _to_json(answers: types.InputResponses | None) -> dict[str, object]:
+    """Return a client's answers as JSON values."""
+    return {
+        key: one.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for key, one in (answers or {}).items()
+    }
+
+
+async def _send_requests(pending: Sequence[OpenRequest], sent: set[str]) -> None:
+    """Send requests that were not sent yet, on the stream of a client's call."""
+    send = notifications.current.get().send_request
+    for one in pending:
+        if send is not None and one.id not in sent:
+            sent.add(one.id)
+            await send({"jsonrpc": "2.0", "id": one.id, **one.request})

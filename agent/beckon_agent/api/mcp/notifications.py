@@ -29,13 +29,16 @@ SendRequest = Callable[[Mapping[str, object]], Awaitable[None]]
 class RequestInfo:
     """The requested agent, and the session id.
 
-    Only clients before 2026-07-28 have a session id. `send_request` sends a JSON-RPC request to the client,
-    on the stream of its answer. It is `None` if the client cannot answer one.
+    Only clients before 2026-07-28 have a session id, and by it the `input_methods` that they answer.
+    `send_request` sends a JSON-RPC request to the client, on the stream of its answer. It is `None` if the
+    client cannot answer one. `is_logged` is True if the session's client requested log messages.
     """
 
     hosted: AgentHandle
     session: str | None
     send_request: SendRequest | None = None
+    input_methods: frozenset[str] = frozenset()
+    is_logged: bool = False
 
 
 current: ContextVar[RequestInfo] = ContextVar("mcp_request")

@@ -13,7 +13,6 @@ import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
@@ -33,12 +32,13 @@ from beckon_agent.api.mcp.call import (
     SendProgress,
     to_refusal,
 )
-from beckon_agent.api.mcp.elicitation import refuse_without_forms, request_approval, takes_forms
+from beckon_agent.api.mcp.elicitation import input_methods, refuse_request, request_approval
 from beckon_agent.api.mcp.event_methods import EventMethods
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.api.mcp.pages import page_of
 from beckon_agent.api.mcp.resources import RunResources
 from beckon_agent.api.mcp.results import output_schema, to_call_result
+from beckon_agent.api.mcp.sessions import LOGGED_AT, SESSION_HEADER, LoggingSessions
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
 from beckon_agent.api.mcp.tasks import TaskMethods
 from beckon_agent.core.context import request_id
@@ -87,6 +87,7 @@ class Protocol(Server[Any]):
         self,
         calling: McpCalls,
         changes: Changes,
+        logging_sessions: LoggingSessions,
         calls: StoredCalls | None = None,
         events: EventMethods | None = None,
     ) -> None:
@@ -105,6 +106,7 @@ class Protocol(Server[Any]):
         )
         self._calling = calling
         self._changes = changes
+        self._logging = logging_sessions
         self._tasks = None if calls is None else TaskMethods(calls)
         self._awaited = None if calls is None else AwaitedCalls(calls)
         if self._tasks is not None:
@@ -116,6 +118,7 @@ class Protocol(Server[Any]):
         self.middleware.append(_guard_handler)
         self.add_request_handler("tools/list", types.PaginatedRequestParams, self._list_tools)
         self.add_request_handler("tools/call", types.CallToolRequestParams, self._call_tool)
+        self.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_log_level)
         self.add_request_handler("prompts/list", types.PaginatedRequestParams, _list_prompts)
         self.add_request_handler("prompts/get", types.GetPromptRequestParams, _read_prompt)
         self.add_request_handler(
@@ -125,18 +128,25 @@ class Protocol(Server[Any]):
             "notifications/cancelled", types.CancelledNotificationParams, self._cancel_call
         )
 
-    def create_initialization_options(
+    def get_capabilities(
         self,
         notification_options: NotificationOptions | None = None,
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
-    ) -> InitializationOptions:
-        """Return the options, with notifications of changed tools announced.
+        *,
+        protocol_version: str | None = None,
+    ) -> types.ServerCapabilities:
+        """Return the capabilities: of changes, those of tools alone are announced.
 
         `server` sends them on a stream of its own.
         """
         options = notification_options or NotificationOptions(tools_changed=True)
-        return super().create_initialization_options(options, experimental_capabilities, extensions)
+        found = super().get_capabilities(
+            options, experimental_capabilities, extensions, protocol_version=protocol_version
+        )
+        prompts = types.PromptsCapability() if found.prompts else None
+        resources = types.ResourcesCapability() if found.resources else None
+        return found.model_copy(update={"prompts": prompts, "resources": resources})
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         tools = notifications.current.get().hosted.catalogue.current.tools
@@ -148,7 +158,7 @@ class Protocol(Server[Any]):
         now = notifications.current.get()
         # Not orjson, which has no word for some numbers that the parser of requests takes.
         arguments = json.dumps(params.arguments or {})
-        wanted = RequestedCall(now.hosted, params.name, arguments, _progress_sender(context))
+        wanted = RequestedCall(now.hosted, params.name, arguments, _report_sender(context, params.name))
         schema = output_schema(_find_tool(params.name), any_json=_takes_any_json(context))
         made = await self._make_call(context, wanted, params)
         if isinstance(made, dict):
@@ -156,6 +166,18 @@ class Protocol(Server[Any]):
         if made.failed and (message := _unknown_tool(made.result)):
             raise MCPError(types.INVALID_PARAMS, message)
         return to_call_result(made, any_json=_takes_any_json(context), schema=schema)
+
+    async def _set_log_level(self, context: Context, params: types.SetLevelRequestParams) -> HandlerResult:
+        """Take the level of a session; since 2026-07-28 it is part of each request."""
+        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", context.method)
+        session = notifications.current.get().session
+        if session is None:
+            raise MCPError(
+                types.INVALID_PARAMS, f"the level is of a session: send the header {SESSION_HEADER}"
+            )
+        self._logging.set_level(session, params.level)
+        return {}
 
     async def _make_call(
         self, context: Context, wanted: RequestedCall, params: types.CallToolRequestParams
@@ -171,11 +193,11 @@ class Protocol(Server[Any]):
             return ready
         try:
             return await self._calling.make_call(ready, key, self._maker_of(context, ready))
-        except InputNeeded:
-            if not takes_forms(context):
-                return refuse_without_forms(context, wanted, "input of a person")
+        except InputNeeded as needed:
+            if needed.request.limit_to(input_methods(context)) is None:
+                return refuse_request(context, wanted, needed.request)
             if self._awaited is None:
-                return refuse_input(ToolCall("requested", wanted.name, wanted.arguments))
+                return refuse_input(ToolCall("requested", wanted.name, wanted.arguments), needed.request)
             # It has no effect before its first form: so it can be called once more, as a stored run.
             return await self._calling.make_call(
                 ready, key, partial(self._awaited.make_call, context, answers)
@@ -307,9 +329,21 @@ def _takes_any_json(context: Context) -> bool:
     return context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def _progress_sender(context: Context) -> SendProgress | None:
-    wanted = context.meta is not None and context.meta.get("progress_token") is not None
-    return context.session.report_progress if wanted else None
+def _report_sender(context: Context, name: str) -> SendProgress | None:
+    """Return how a tool's reports are sent: as progress, as log messages, or both; `None` for neither."""
+    meta = context.meta or {}
+    is_logged = notifications.current.get().is_logged or meta.get(types.LOG_LEVEL_META_KEY) in LOGGED_AT
+    if not is_logged:
+        return context.session.report_progress if meta.get("progress_token") is not None else None
+
+    async def send_report(done: float, total: float | None, message: str | None) -> None:
+        await context.session.report_progress(done, total, message)
+        if message:
+            params = types.LoggingMessageNotificationParams(level="info", logger=name, data=message)
+            note = types.LoggingMessageNotification(params=params)
+            await context.session.send_notification(note, context.request_id)
+
+    return send_report
 
 
 def _unknown_tool(result: object) -> str | None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import secrets
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,16 @@ from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.agent_tool import with_agent_tool
 from beckon_agent.api.mcp.event_feed import FeedTail
 from beckon_agent.api.mcp.notifications import TOO_MANY, Cancellations, Changes, TooManyListeners
-from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow
+from beckon_agent.api.mcp.sessions import (
+    SESSION_HEADER,
+    LoggingSessions,
+    RequestStream,
+    as_members,
+    methods_of_session,
+    name_session,
+    read_opening,
+)
+from beckon_agent.api.mcp.stored_calls import StoredCalls
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.service import Service
 from beckon_agent.store.feed import Feed
@@ -71,59 +79,11 @@ async def yield_frames(changes: Changes, agent: str, keep_alive: float) -> Async
         return
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """The session and answer type of a message.
-
-    `begins` is true if it begins a session, `streams` if it is answered by a stream. JSON takes half the
-    time, and clients limit it less; only a stream can report progress, stay alive, and send a form. `forms`
-    is true if the message begins the session of a client with forms, `calls` if it calls a tool, which may
-    need one. `answer` is the message if it is the answer to a request of ours.
-    """
-
-    begins: bool
-    streams: bool
-    forms: bool = False
-    calls: bool = False
-    answer: Mapping[str, object] | None = None
-
-
-def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
-    """Read the session and answer type from a body. Any body is accepted: the SDK refuses a wrong one."""
-    try:
-        message = _as_members(orjson.loads(body))
-    except orjson.JSONDecodeError:
-        message = {}
-    method = message.get("method")
-    params = _as_members(message.get("params"))
-    if method == "initialize":
-        return Opening(True, False, forms=_has_forms(_as_members(params.get("capabilities"))))
-    if method is None and {"result", "error"} & message.keys():
-        return Opening(False, False, answer=message)
-    called = params if method == "tools/call" else {}
-    reported = "progressToken" in _as_members(called.get("_meta"))
-    name = called.get("name")
-    known = isinstance(name, str) and name in hosted.catalogue.current.tools
-    return Opening(False, reported or is_slow(name, hosted), calls=known)
-
-
-def _has_forms(capabilities: Mapping[str, object]) -> bool:
-    """Return True for capabilities with forms. Before 2025-11-25 there was no other mode."""
-    declared = capabilities.get("elicitation")
-    return isinstance(declared, dict) and ("form" in declared or "url" not in declared)
-
-
-def _as_members(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
 if TYPE_CHECKING:
     from types import ModuleType
 
     from beckon_agent.api.mcp.protocol import Handlers
 
-SESSION_HEADER = "mcp-session-id"
-_WITH_FORMS = "-forms"  # the end of a session id whose client shows forms to a person
 _VERSION = "mcp-protocol-version"
 _WITH_BATCHES = "2025-03-26"
 _MOST_MESSAGES = 50
@@ -156,6 +116,7 @@ class McpFace:
         self._service = service
         self._settings = settings
         self._changes = Changes(service, settings.max_listeners)
+        self._logging = LoggingSessions()
         self._tail: FeedTail | None = None
         if settings.feed is not None:
             self._tail = FeedTail(settings.feed, settings.max_listeners, lambda: service.draining)
@@ -192,7 +153,12 @@ class McpFace:
         if isinstance(found, Response):
             await found(scope, receive, send)
             return
-        notifications.current.set(notifications.RequestInfo(found, request.headers.get(SESSION_HEADER)))
+        session = request.headers.get(SESSION_HEADER)
+        methods = methods_of_session(session or "")
+        logged = session in self._logging
+        notifications.current.set(
+            notifications.RequestInfo(found, session, input_methods=methods, is_logged=logged)
+        )
         stateless = request.headers.get(_VERSION, "") >= _STATELESS
         match request.method:
             case "GET" if not stateless:
@@ -224,14 +190,13 @@ class McpFace:
             taken = Response(status_code=202) if problem is None else refuse_request(400, problem)
             await taken(request.scope, receive, send)
             return
-        answering = _name_session(send, forms=opening.forms) if opening.begins else send
+        answering = name_session(send, opening.capabilities) if opening.begins else send
         replayed = _replay_body(body, receive)
-        shows_forms = request.headers.get(SESSION_HEADER, "").endswith(_WITH_FORMS)
-        with_form = opening.calls and shows_forms and self._settings.calls is not None
-        if opening.streams or with_form:
-            stream = _RequestStream(answering)
-            if with_form:
-                info = notifications.current.get()
+        info = notifications.current.get()
+        may_request = opening.calls and info.input_methods and self._settings.calls is not None
+        if opening.streams or may_request or (opening.calls and info.is_logged):
+            stream = RequestStream(answering)
+            if may_request:
                 notifications.current.set(replace(info, send_request=stream.send_request))
             await handlers.streaming.handle_request(request.scope, replayed, stream)
             return
@@ -280,7 +245,9 @@ class McpFace:
                 events = None
                 if self._settings.feed is not None:
                     events = protocol.EventMethods(self._service, self._settings.feed, self._tail)
-                served = protocol.Protocol(calling, self._changes, self._settings.calls, events)
+                served = protocol.Protocol(
+                    calling, self._changes, self._logging, self._settings.calls, events
+                )
                 handlers = protocol.Handlers(served, self._settings.max_request_bytes)
                 begun = asyncio.Event()
                 self._running = asyncio.create_task(handlers.run_managers(begun, self._stopping))
@@ -300,7 +267,7 @@ async def _answer_batch(request: Request, body: bytes, handlers: Handlers) -> Re
         return refuse_request(400, "the batch is no JSON; send an array of messages")
     if not 0 < len(messages) <= _MOST_MESSAGES:
         return refuse_request(400, f"a batch has 1 to {_MOST_MESSAGES} messages, not {len(messages)}")
-    if any(_as_members(message).get("method") == "initialize" for message in messages):
+    if any(as_members(message).get("method") == "initialize" for message in messages):
         return refuse_request(400, "'initialize' cannot be part of a batch; send it by itself first")
 
     async def answer_message(message: object) -> bytes:
@@ -332,45 +299,6 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
         return pending.pop() if pending else await receive()
 
     return receive_again
-
-
-class _RequestStream:
-    """The stream of an answer, on which requests can be sent to the client.
-
-    The SDK sends none in the name of a client without a stored session.
-    """
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._begun = asyncio.Event()
-
-    async def __call__(self, message: Message) -> None:
-        """Send a message of the answer."""
-        await self._send(message)
-        if message["type"] == "http.response.start":
-            self._begun.set()
-
-    async def send_request(self, request: Mapping[str, object]) -> None:
-        """Send a JSON-RPC request once the stream has begun."""
-        await self._begun.wait()
-        frame = b"event: message\ndata: " + orjson.dumps(request) + b"\n\n"
-        await self._send({"type": "http.response.body", "body": frame, "more_body": True})
-
-
-def _name_session(send: Send, *, forms: bool) -> Send:
-    """Add a session id to the answer of an initialization.
-
-    With it the client can listen, cancel its own calls, and answer forms if it has them. Nothing is stored
-    for the id: any replica takes it.
-    """
-    session = (SESSION_HEADER.encode(), f"{secrets.token_hex(16)}{_WITH_FORMS if forms else ''}".encode())
-
-    async def send_named(message: Message) -> None:
-        if message["type"] == "http.response.start" and message["status"] == 200:
-            message["headers"] = [*message["headers"], session]
-        await send(message)
-
-    return send_named
 
 
 _THIS_MACHINE = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"

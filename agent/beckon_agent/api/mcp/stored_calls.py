@@ -16,7 +16,7 @@ from beckon_agent.api.mcp.agent_tool import RUN_AGENT, agent_behind
 from beckon_agent.api.responses.stream import events_of_turns
 from beckon_agent.core import json_values
 from beckon_agent.core.context import current_principal
-from beckon_agent.core.records import FINAL, Decision, NewRun, Past, StoredCall, StoredRun
+from beckon_agent.core.records import FINAL, MCP_FACE, Decision, NewRun, Past, StoredCall, StoredRun
 from beckon_agent.core.run_events import CallFinished, TextDelta
 from beckon_agent.core.run_types import Options
 from beckon_agent.durable.base import Ask, Engine
@@ -26,10 +26,6 @@ from beckon_agent.tool_calls.validation import PreparedCall
 _SILENCE = 30.0  # seconds; proxies cut a connection on which nothing is sent for longer
 _SHORTEST_POLL, _LONGEST_POLL = 1.0, 30.0  # seconds
 _POLLS = 10  # a client polls about so often in the age of its task
-
-
-FACE = "mcp"
-"""What runs of this face are stored under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ class StoredCalls:
             id=f"task_{secrets.token_hex(16)}",
             owner=current_principal().id,
             agent=hosted.name,
-            face=FACE,
+            face=MCP_FACE,
             input=[{"role": "user", "content": text}],
             background=True,
         )
@@ -74,7 +70,7 @@ class StoredCalls:
     async def find_run(self, run_id: str, hosted: AgentHandle) -> StoredRun | None:
         """Return the run of a stored call of this agent and of the current principal."""
         run = await self.store.runs.get(run_id)
-        if run is None or run.face != FACE or run.agent != hosted.name:
+        if run is None or run.face != MCP_FACE or run.agent != hosted.name:
             return None
         return run if run.owner == current_principal().id else None
 

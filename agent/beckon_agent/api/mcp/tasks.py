@@ -7,7 +7,7 @@ answers for it.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import mcp_types as types
@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall
-from beckon_agent.api.mcp.elicitation import form_of, parse_answer, take_form, takes_forms
+from beckon_agent.api.mcp.elicitation import input_methods, open_requests, take_answers, takes_forms
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, task_members
 from beckon_agent.core.context import request_id
@@ -28,6 +28,7 @@ from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.core.run_events import CallFinished
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.validation import NeedsApproval
+from beckon_contract.inputs import METHODS
 from beckon_contract.resources.tools import Tool
 
 EXTENSION = "io.modelcontextprotocol/tasks"
@@ -133,7 +134,7 @@ class TaskMethods:
         if run is None:
             del known[task]
             return False
-        members = await self._describe_task(run)
+        members = await self._describe_task(context, run)
         state = {name: value for name, value in members.items() if name != "pollIntervalMs"}
         changed = state != known.get(task)
         known[task] = state
@@ -146,15 +147,18 @@ class TaskMethods:
 
     async def _get_task(self, context: Context, params: TaskParams) -> HandlerResult:
         run = await self._find_task(context, params)
-        return {"resultType": "complete", **await self._describe_task(run)}
+        return {"resultType": "complete", **await self._describe_task(context, run)}
 
     async def _update_task(self, context: Context, params: TaskUpdateParams) -> HandlerResult:
         """Take a person's answer to a form. Answers to anything else than the open request are ignored."""
         run = await self._find_task(context, params)
         for call in (await self._calls.store.runs.load_past(run.id)).calls:
-            answer = params.input_responses.get(call.event_id)
-            if answer is not None and call.needs_person:
-                await take_form(self._calls, call, parse_answer(answer))
+            if not call.needs_person:
+                continue
+            methods, given = _methods_of(context), params.input_responses
+            answers = {one.name: given[one.id] for one in open_requests(call, methods) if one.id in given}
+            if answers:
+                await take_answers(self._calls, call, answers, methods)
         return {"resultType": "complete"}
 
     async def _cancel_task(self, context: Context, params: TaskParams) -> HandlerResult:
@@ -171,19 +175,27 @@ class TaskMethods:
             raise MCPError(types.INVALID_PARAMS, message)
         return run
 
-    async def _describe_task(self, run: StoredRun) -> dict[str, object]:
+    async def _describe_task(self, context: Context, run: StoredRun) -> dict[str, object]:
         """Return the members of a `DetailedTask`."""
         past = await self._calls.store.runs.load_past(run.id)
         members = task_members(run, past.calls, self._calls.keep_seconds)
         if members["status"] == "input_required":
             members["inputRequests"] = {
-                call.event_id: form_of(call) for call in past.calls if call.needs_person
+                one.id: one.request
+                for call in past.calls
+                if call.needs_person
+                for one in open_requests(call, _methods_of(context))
             }
         elif members["status"] == "failed":
             members["error"] = {"code": types.INTERNAL_ERROR, "message": members["statusMessage"]}
         elif members["status"] == "completed" and (end := await self._calls.read_end(run, past)) is not None:
             members["result"] = _to_result(end)
         return members
+
+
+def _methods_of(context: Context) -> Collection[str]:
+    """Return the methods that a client answers; all for one that declares none, which only shows the task."""
+    return input_methods(context) or METHODS
 
 
 def _check_request(context: Context, params: TaskParams) -> None:

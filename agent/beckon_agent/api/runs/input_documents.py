@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from beckon_agent.core.records import StoredCall, Waiting
 from beckon_agent.tool_calls.recorded_events import shown_document
-from beckon_contract.inputs import InputAnswer, InputRequest
+from beckon_contract.inputs import InputRequest
 
 _INPUT = "inreq_"
 
@@ -63,10 +63,10 @@ class FormAnswer(BaseModel):
     )
     content: dict[str, Any] | None = Field(None, description="The fields of an accepted form, by its schema.")
 
-    def to_answer(self, call: StoredCall) -> InputAnswer:
-        """Return the answer for a call that waits for input; raise `InvalidInput` if it does not fit."""
+    def fill_form(self, call: StoredCall) -> InputRequest:
+        """Return what a call requests with this answer; raise `InvalidInput` if it does not fit the form."""
         document = {"action": self.action, "content": self.content}
-        return InputAnswer.from_document(document, InputRequest.from_document(call.input_request))
+        return InputRequest.from_document(call.input_request).fill_form(document)
 
 
 def input_state(call: StoredCall) -> InputState | None:

@@ -16,7 +16,7 @@ from beckon_agent.api.runs.input_documents import (
 from beckon_agent.core.records import StoredCall
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
-from beckon_contract.inputs import InputAnswer, InvalidInput, next_call_id
+from beckon_contract.inputs import InputRequest, InvalidInput, next_call_id
 from beckon_runtime.problem import Problem
 
 _SHOWN = 120
@@ -59,8 +59,7 @@ def make_inputs_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRo
         """Answer the form of a tool, once; the tool goes on with the answer."""
         with store_problems():
             run_id, call = await _find_call(store, input_id, owner_of(request))
-            given = _read_answer(call, body)
-            if not await engine.answer_input(call.event_id, given):
+            if not await engine.answer_input(call.event_id, _fill_form(call, body)):
                 raise _to_conflict()
         return JsonResponse({"id": input_id, "object": "input_request", "run": run_id, "action": body.action})
 
@@ -84,9 +83,9 @@ async def _find_call(store: Store, request: str, owner: str) -> tuple[str, Store
     return found
 
 
-def _read_answer(call: StoredCall, body: FormAnswer) -> InputAnswer:
+def _fill_form(call: StoredCall, body: FormAnswer) -> InputRequest:
     try:
-        return body.to_answer(call)
+        return body.fill_form(call)
     except InvalidInput as error:
         raise ProblemError(Problem(400, "invalid-input", "Invalid input", str(error))) from None
 

@@ -101,6 +101,11 @@ _ANSWER_INPUT = (
         state="open", deadline=None, report=None, attempts=None, sent_at=None, event_id=bindparam("the_next")
     )
 )
+_ANSWER_PART = (
+    update(calls)
+    .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "input")
+    .values(event_id=bindparam("the_next"))
+)
 _DECIDE = (
     update(calls)
     .where(calls.c.event_id == bindparam("the_call"), calls.c.state == "approval")
@@ -271,6 +276,21 @@ class SqlJournal:
                 return False
             members = {"the_next": next_call_id(event_id), "input_answer": answer}
             return _change_call(connection, run, _ANSWER_INPUT, {"the_call": event_id, **members})
+
+        return await self._database.write(work)
+
+    async def store_partial_answer(self, event_id: str, request: Mapping[str, Any]) -> bool:
+        """Store the first answers to a part of what a call requests, unless the run has ended."""
+
+        def work(connection: Connection) -> bool:
+            run = _lock_run_of(connection, event_id)
+            if run is None or run[1] in FINAL:
+                return False
+            members = {"the_call": event_id, "the_next": next_call_id(event_id), "input_request": request}
+            first = connection.execute(_ANSWER_PART, members).rowcount > 0
+            if first:
+                queue_for_new_form(connection, run[0])
+            return first
 
         return await self._database.write(work)
 
