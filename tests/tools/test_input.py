@@ -169,3 +169,73 @@ async def test_a_long_answer_is_refused() -> None:
 async def test_each_round_of_a_call_has_an_id_of_its_own() -> None:
     assert next_call_id("run.0.1") == "run.0.1~1"
     assert next_call_id("run.0.1~9") == "run.0.1~10"
+
+
+def text_form(message: str) -> dict[str, object]:
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
+
+
+ROOTS = {"method": "roots/list", "params": {}}
+
+
+@tool(type="shop.card", description="Write a card.")
+def write_card(person: Person) -> str:
+    answers = person.request_inputs({"to": text_form("To whom?"), "words": text_form("Which words?")})
+    again = person.request_input("Send it?", {"type": "object", "properties": {}})
+    return f"{again.action}: " + ", ".join(
+        str(answer.content or answer.action) for answer in answers.values()
+    )
+
+
+async def test_several_requests_are_answered_together() -> None:
+    trial = Trial(write_card)
+
+    first = await trial.call()
+    second = await trial.fill_in(first, {"text": "Ann"})
+    assert (form_of(first).message, form_of(second).message) == ("To whom?", "Which words?")
+    assert trial.runs == 1
+    third = await trial.fill_in(second, action="decline")
+    assert form_of(third).message == "Send it?"
+    assert (await trial.fill_in(third, {})).result == "accept: {'text': 'Ann'}, decline"
+
+
+@pytest.mark.parametrize(
+    ("requests", "problem"),
+    [
+        ({}, "1 to 10 requests"),
+        ({str(number): ROOTS for number in range(11)}, "1 to 10 requests"),
+        ({"a b": ROOTS}, "'key' must be a name"),
+        ({"a": "roots/list"}, "must be an object with 'method' and 'params'"),
+        ({"a": {"method": "tools/list"}}, "must be one of elicitation/create, sampling/createMessage"),
+        ({"a": {"method": "elicitation/create", "params": {}}}, "must be a text for the person"),
+        ({"a": {"method": "sampling/createMessage", "params": {"x": "y" * 17_000}}}, "too large"),
+    ],
+)
+async def test_requests_that_cannot_be_sent_say_why(requests: object, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        InputRequest.from_document({"requests": requests})
+
+
+async def test_a_person_can_only_decline_what_the_client_has_to_answer() -> None:
+    request = InputRequest.from_document({"requests": {"folders": ROOTS}, "state": "s"})
+
+    with pytest.raises(InvalidInput, match="only the program of the client"):
+        request.fill_form({"action": "accept", "content": {}})
+    declined = request.fill_form({"action": "decline"}).answer
+    assert declined is not None
+    assert declined.to_document() == {
+        "action": "decline",
+        "state": "s",
+        "answers": {"folders": {"action": "decline"}},
+    }
+
+
+async def test_a_request_comes_back_from_the_store_as_it_was() -> None:
+    request = InputRequest.from_document({"requests": {"to": text_form("To whom?"), "folders": ROOTS}})
+    part = request.fill_in({"folders": {"action": "accept", "content": {"roots": []}}})
+
+    assert InputRequest.from_document(part.to_document()) == part
+    assert part.answer is None
+    assert list(part.waiting) == ["to"]
+    assert request.limit_to(["sampling/createMessage"]) is None

@@ -20,7 +20,8 @@ from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import Answers, JsonResponse, describe_answer, describe_operation
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.service import Service
-from beckon_agent.store.base import Counters, StoreUnavailable
+from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.store.counters import Counters
 from beckon_runtime.logs import point_to_log
 from beckon_runtime.problem import Problem
 

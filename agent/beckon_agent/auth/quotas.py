@@ -20,7 +20,8 @@ from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.records import LimitDecision, ReservedLimit
 from beckon_agent.core.run_events import CallFinished, ReasoningDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Agent, Model, Options
-from beckon_agent.store.base import Counters, StoreUnavailable
+from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.store.counters import Counters
 from beckon_agent.tool_calls.caller import CallObserver, Dispatcher, ToolCaller
 from beckon_agent.tool_calls.outcome import CallOutcome, failed_outcome, unknown_outcome
 from beckon_agent.tool_calls.validation import PreparedCall

@@ -13,12 +13,10 @@ from beckon_agent.core.records import (
     Decision,
     Ended,
     Exchanged,
-    LimitDecision,
     LogEntries,
     NewRun,
     Past,
     PersonState,
-    ReservedLimit,
     RunFilter,
     RunStatus,
     RunSummary,
@@ -28,6 +26,7 @@ from beckon_agent.core.records import (
     StoredTurn,
     Waiting,
 )
+from beckon_agent.store.counters import Counters
 from beckon_agent.store.feed import Feed
 from beckon_agent.store.push import PushTargets
 
@@ -352,37 +351,6 @@ class Materials(Protocol):
 
     async def read_documents(self, digests: Iterable[str]) -> dict[str, Any]:
         """Return the documents found, by digest."""
-        ...
-
-
-class Counters(Protocol):
-    """The use of limits, exact over all replicas."""
-
-    async def take_amount(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
-        """Use an amount of a limit per sliding window, all or nothing. `window` is in seconds."""
-        ...
-
-    async def reserve_amount(self, key: str, token: str, amount: int, limit: ReservedLimit) -> LimitDecision:
-        """Reserve an amount of a limit before its use.
-
-        It is allowed if anything is left, even less than the amount. A token that has a reservation keeps it,
-        with this amount.
-        """
-        ...
-
-    async def settle_reservation(self, key: str, token: str, amount: int, *, window: float) -> None:
-        """Replace a reservation by the actual use, however large."""
-        ...
-
-    async def take_place(self, key: str, token: str, *, limit: int, seconds: float) -> LimitDecision:
-        """Take one of `limit` places for at most `seconds`.
-
-        A token that has a place already keeps it, for `seconds` from now.
-        """
-        ...
-
-    async def give_place_back(self, key: str, token: str) -> None:
-        """Give the place back."""
         ...
 
 

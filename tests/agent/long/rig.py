@@ -32,12 +32,20 @@ from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_tools.app import app as tool_app
 from tests.agent.event_platform import declared, described
-from tests.agent.long.shop import order_thing
+from tests.agent.long.shop import order_thing, rhyme, wrap_thing
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY as MODEL_KEY
 from tests.agent.scripted_model import ReceivedRequest, Script, ScriptedModel, scripted_model
 from tests.agent.serving import open_door, served
-from tests.broker.broker_process import RunningBroker, broker, delivery, running_broker, service, trigger
+from tests.broker.broker_process import (
+    Manifest,
+    RunningBroker,
+    broker,
+    delivery,
+    running_broker,
+    service,
+    trigger,
+)
 from tests.patience import eventually
 from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
@@ -257,9 +265,12 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
         port = stack.enter_context(_kept_port())
         by_hand = await stack.enter_async_context(serving())
-        shop = await stack.enter_async_context(served(tool_app(order_thing, configured())))
+        in_shop: list[Manifest] = []
+        for one in (order_thing, wrap_thing, rhyme):
+            address = await stack.enter_async_context(served(tool_app(one, configured())))
+            in_shop += declared(one, address)
         manifests = [
-            *declared(order_thing, shop),
+            *in_shop,
             *described("report", "reports"),
             *described("danger", "reports", requires_approval="true"),
             *described("hurried", "reports", timeout="1.5s"),

@@ -1,6 +1,6 @@
-"""A tool that puts two forms to a person before it has its effect."""
+"""Tools that put forms to a person before they have their effect, one by one or at once."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -30,3 +30,39 @@ def order_thing(name: str, person: Person) -> str:
         return "nothing was ordered"
     ordered.append(f"{name} {size}")
     return f"ordered {name} in size {size}"
+
+
+def text_form(message: str, name: str) -> dict[str, Any]:
+    """Return the request for one text."""
+    schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+    return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
+
+
+RHYME: dict[str, Any] = {
+    "method": "sampling/createMessage",
+    "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "A rhyme, please"}}],
+        "maxTokens": 50,
+    },
+}
+
+
+@tool(type="shop.wrap", name="wrap")
+def wrap_thing(name: str, person: Person) -> dict[str, Any]:
+    """Wrap a thing, with a card."""
+    answers = person.request_inputs(
+        {
+            "paper": text_form(f"Which paper for {name}?", "colour"),
+            "card": text_form("Which words?", "words"),
+            "rhyme": RHYME,
+            "folders": {"method": "roots/list"},
+        }
+    )
+    return {key: {"action": answer.action, "content": answer.content} for key, answer in answers.items()}
+
+
+@tool(type="shop.rhyme", name="rhyme")
+def rhyme(person: Person) -> str:
+    """Make a rhyme with the model of the client."""
+    (answer,) = person.request_inputs({"rhyme": RHYME}).values()
+    return str(answer.content)

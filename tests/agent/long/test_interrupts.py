@@ -63,6 +63,19 @@ async def test_each_form_of_a_call_ends_the_run_with_an_interrupt(rig: Rig) -> N
     assert (again, shop.ordered) == (ended, ["hat 7"])
 
 
+async def test_forms_that_come_at_once_are_interrupts_one_after_the_other(rig: Rig) -> None:
+    async with rig.agent(asks_for(("wrap", {"name": "hat"})), says("It is wrapped.")) as agent:
+        (first,) = interrupts_of(await run(agent))
+        paper = fill_in(first, {"colour": "red"})
+        (second,) = interrupts_of(await run(agent, paper))
+        (again,) = interrupts_of(await run(agent, paper))
+        ended = await run(agent, fill_in(second, {"words": "for you"}))
+
+    assert (first.message, second.message) == ("Which paper for hat?", "Which words?")
+    assert again.id == second.id != first.id
+    assert text_of(ended) == "It is wrapped."
+
+
 async def test_a_cancelled_form_is_closed_and_the_model_reads_so(rig: Rig) -> None:
     async with rig.agent(HAT, says("As you like.")) as agent:
         (form,) = interrupts_of(await run(agent))

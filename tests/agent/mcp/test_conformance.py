@@ -59,7 +59,7 @@ NOT_OFFERED = (
     "tools-call-elicitation",
     "tools-call-sampling",
 )
-"""Scenarios of what is no part of the face, or needs a server of the suite's own: see decision 0066."""
+"""Scenarios of what is no part of the face, or needs a server of the suite's own: see decision 0070."""
 
 EXPECTED = {
     LEGACY: set[str](),

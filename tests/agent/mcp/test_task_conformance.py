@@ -62,7 +62,7 @@ SCENARIOS = (
     "input-required-result-unsupported-methods",
     "input-required-result-validate-input",
 )
-"""All but those of a tool that must be a task, and those that decision 0066 lists."""
+"""All but those of a tool that must be a task, and those that decision 0070 lists."""
 
 UNMET = {
     # A tool that crashes is a failure of the tool; no tool can end a task by an error of the protocol.

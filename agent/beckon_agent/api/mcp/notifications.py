@@ -19,7 +19,8 @@ import orjson
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.core.context import current_principal
 from beckon_agent.service import Service
-from beckon_agent.store.base import Counters, StoreUnavailable
+from beckon_agent.store.base import StoreUnavailable
+from beckon_agent.store.counters import Counters
 from beckon_contract.resources.tools import Tool
 
 SendRequest = Callable[[Mapping[str, object]], Awaitable[None]]

@@ -138,11 +138,13 @@ class Protocol(Server[Any]):
     ) -> types.ServerCapabilities:
         """Return the capabilities: of changes, those of tools alone are announced.
 
-        `server` sends them on a stream of its own.
+        `server` sends them on a stream of its own. The SDK's `notification_options` know nothing of it.
         """
-        options = notification_options or NotificationOptions(tools_changed=True)
         found = super().get_capabilities(
-            options, experimental_capabilities, extensions, protocol_version=protocol_version
+            NotificationOptions(tools_changed=True),
+            experimental_capabilities,
+            extensions,
+            protocol_version=protocol_version,
         )
         prompts = types.PromptsCapability() if found.prompts else None
         resources = types.ResourcesCapability() if found.resources else None

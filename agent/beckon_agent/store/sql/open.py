@@ -19,7 +19,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from beckon_agent.store import migrations
 from beckon_agent.store.base import (
     Conversations,
-    Counters,
     EventLog,
     History,
     Journal,
@@ -27,6 +26,7 @@ from beckon_agent.store.base import (
     Runs,
     StoreRefused,
 )
+from beckon_agent.store.counters import Counters
 from beckon_agent.store.feed import Feed
 from beckon_agent.store.push import PushTargets
 from beckon_agent.store.sql import database
