@@ -229,8 +229,9 @@ class InputRequest:
         """Take answers to requests, `{"action", "content"}` by their keys; raise `InvalidInput`."""
         given = {key: _read_answer(one, answers[key]) for key, one in self.waiting.items() if key in answers}
         filled = replace(self, answers={**self.answers, **given}, parts=self.parts + 1)
-        answer = filled.answer
-        if answer is not None and len(quote(answer.to_attribute())) > _MOST_ANSWER:
+        # So far, if some are missing: a person who answers the rest could not mend what is too long already.
+        so_far = filled.answer or InputAnswer("accept", None, self.state, filled.answers)
+        if len(quote(so_far.to_attribute())) > _MOST_ANSWER:
             raise InvalidInput(f"the answer is too long: at most about {_MOST_ANSWER} bytes in all")
         return filled
 

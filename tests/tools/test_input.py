@@ -235,6 +235,8 @@ async def test_a_request_comes_back_from_the_store_as_it_was() -> None:
     request = InputRequest.from_document({"requests": {"to": text_form("To whom?"), "folders": ROOTS}})
     part = request.fill_in({"folders": {"action": "accept", "content": {"roots": []}}})
 
+    with pytest.raises(InvalidInput, match="too long"):
+        request.fill_in({"folders": {"action": "accept", "content": {"roots": ["x" * 8_000]}}})
     assert InputRequest.from_document(part.to_document()) == part
     assert part.answer is None
     assert list(part.waiting) == ["to"]
