@@ -6,6 +6,9 @@ from pydantic import BaseModel, Field
 
 from beckon_tools import Person, tool
 
+calls: list[str] = []
+"""What the tool was called with, each time."""
+
 ordered: list[str] = []
 """What was ordered, the effect of the tool."""
 
@@ -25,6 +28,7 @@ class Confirmation(BaseModel):
 @tool(type="shop.order", name="order")
 def order_thing(name: str, person: Person) -> str:
     """Order a thing."""
+    calls.append(name)
     size = person.fill_form(f"Which size of {name}?", Size).size
     if not person.fill_form(f"Order {name} in size {size}?", Confirmation).really:
         return "nothing was ordered"

@@ -141,6 +141,21 @@ async def test_a_client_of_mcp_gets_each_form_as_a_result_and_repeats_its_call(r
     assert shop.ordered == ["hat 7"]
 
 
+async def test_a_tool_that_has_requested_input_is_called_once_before_its_next_form(rig: Rig) -> None:
+    async with rig.agent() as agent:
+        client = TaskClient(agent.http, WITH_FORMS)
+        counts = []
+        for _ in range(3):
+            shop.calls.clear()
+            first = await client.call("order", HAT)
+            counts.append((first["resultType"], len(shop.calls)))
+        missing = await TaskClient(agent.http, {}).error("tools/call", name="order", arguments=HAT)
+
+    # Nothing says of a tool that it requests input: the first call is made again, as a stored run.
+    assert counts == [("input_required", 2), ("input_required", 1), ("input_required", 1)]
+    assert missing["code"] == MISSING_FORMS[0]
+
+
 async def test_a_state_of_another_call_and_a_wrong_answer_are_errors(rig: Rig) -> None:
     async with rig.agent() as agent:
         client = TaskClient(agent.http, WITH_FORMS)

@@ -107,6 +107,7 @@ class Protocol(Server[Any]):
         self._calling = calling
         self._changes = changes
         self._logging = logging_sessions
+        self._requesting: set[tuple[str, str]] = set()  # agents and tools of theirs that have requested input
         self._tasks = None if calls is None else TaskMethods(calls)
         self._awaited = None if calls is None else AwaitedCalls(calls)
         if self._tasks is not None:
@@ -200,7 +201,8 @@ class Protocol(Server[Any]):
                 return refuse_request(context, wanted, needed.request)
             if self._awaited is None:
                 return refuse_input(ToolCall("requested", wanted.name, wanted.arguments), needed.request)
-            # It has no effect before its first form: so it can be called once more, as a stored run.
+            # It has no effect before its first request: so it can be called once more, as a stored run.
+            self._requesting.add((wanted.hosted.name, wanted.name))
             return await self._calling.make_call(
                 ready, key, partial(self._awaited.make_call, context, answers)
             )
@@ -223,7 +225,8 @@ class Protocol(Server[Any]):
         action, agent = wanted.prepare().action, agent_behind(wanted.hosted, wanted.name)
         refused = isinstance(action, CallOutcome) and agent is None
         undecided = isinstance(action, NeedsApproval) and not wanted.approved
-        waits = undecided or (is_slow(wanted.name, wanted.hosted) and not refused)
+        requests = (wanted.hosted.name, wanted.name) in self._requesting and bool(input_methods(context))
+        waits = undecided or ((requests or is_slow(wanted.name, wanted.hosted)) and not refused)
         return partial(self._awaited.make_call, context, None) if waits else None
 
     async def take_answer(self, message: Mapping[str, object]) -> str | None:
