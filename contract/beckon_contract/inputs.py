@@ -287,6 +287,12 @@ def next_call_id(event_id: str) -> str:
     return f"{first_call_id(event_id)}~{round_of(event_id) + 1}"
 
 
+def previous_call_id(event_id: str) -> str:
+    """Return the id of the event before the answer with which `event_id` was sent."""
+    number = round_of(event_id) - 1
+    return first_call_id(event_id) + (f"~{number}" if number > 0 else "")
+
+
 def round_of(event_id: str) -> int:
     """Return how often a call was sent again with an answer before the event of this id."""
     found = _ROUND.search(event_id)

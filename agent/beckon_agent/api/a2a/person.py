@@ -9,7 +9,7 @@ from a2a.utils.errors import InvalidParamsError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from beckon_agent.api.responses.documents import approval_id, event_of_approval
-from beckon_agent.api.runs.input_documents import FormAnswer, event_of_input, input_id
+from beckon_agent.api.responses.forms import FormAnswer, event_of_input, input_id
 from beckon_agent.core import json_values
 from beckon_agent.core.records import Decision, StoredCall
 from beckon_agent.tool_calls.recorded_events import shown_document

@@ -36,7 +36,7 @@ from ag_ui.core import (
 from ag_ui.encoder import EventEncoder
 
 from beckon_agent.api.responses.documents import approval_id
-from beckon_agent.api.runs.input_documents import input_id
+from beckon_agent.api.responses.forms import input_id
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.run_events import (

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.responses.create import ApprovalAnswer, decide_calls
 from beckon_agent.api.responses.documents import approval_id, event_of_approval
-from beckon_agent.api.runs.input_documents import FormAnswer, event_of_input, input_id
+from beckon_agent.api.responses.forms import FormAnswer, event_of_input, input_id
 from beckon_agent.core.records import PersonState, StoredCall, StoredRun
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
@@ -90,11 +90,7 @@ class _Answered:
 
     def repeats_input(self) -> bool:
         """Return True if a form has this very answer already. A later form of the call may be open."""
-        given, stored = self._read_form(), self.call.input_answer or {}
-        parts = stored.get("answers") or (self.call.input_request or {}).get("answers") or {"": stored}
-        return any(
-            (given.action, given.content) == (one.get("action"), one.get("content")) for one in parts.values()
-        )
+        return self._read_form().repeats(self.call)
 
     def _read_form(self) -> FormAnswer:
         """Return the answer to a form: the payload has its fields. A cancelled entry closes the form."""

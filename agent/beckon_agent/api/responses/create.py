@@ -1,5 +1,6 @@
 """Starting a run from a request, or resuming one with decisions."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from beckon_agent.api.responses.documents import (
     run_and_part,
     run_of_item,
 )
+from beckon_agent.api.responses.forms import FormAnswer, event_of_input, input_id
 from beckon_agent.api.responses.item_types import ITEM_TYPES, ItemTypes
 from beckon_agent.api.responses.items import says_something, to_messages
 from beckon_agent.api.responses.output import Item
@@ -28,6 +30,7 @@ from beckon_agent.core.records import FINAL, NewRun, StoredCall, StoredRun
 from beckon_agent.durable.base import Ask, Engine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
+from beckon_contract.inputs import InputRequest, InvalidInput, next_call_id
 
 _REQUESTS = ("mcp_approval_request", "beckon:approval_request")
 _RESPONSES = ("mcp_approval_response", "beckon:approval_response")
@@ -35,22 +38,48 @@ _SHOWN_ID = 120
 
 
 class ApprovalAnswer(BaseModel):
-    """A decision on an approval request."""
+    """A decision on an approval request, or on a form; `reason` has the fields of the form as JSON."""
 
     approval_request_id: str
     approve: bool
     reason: str | None = Field(None, max_length=2000)
 
+    def to_form(self, place: str) -> FormAnswer:
+        """Return the answer to a form; raise `ApiError` if the reason is no JSON object."""
+        if not self.approve:
+            return FormAnswer(action="decline")
+        try:
+            content = json.loads(self.reason or "{}")
+        except ValueError:
+            content = None
+        if not isinstance(content, dict):
+            message = f"{place}.reason: must be a JSON object with the fields of the form"
+            raise ApiError(400, message, code="invalid_request", param=f"{place}.reason")
+        return FormAnswer(action="accept", content=content)
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A client's decisions about the calls of one run."""
+    """A client's decisions about the calls of one run, and forms of the run that it has filled in.
+
+    They are followed by the `part` of the run.
+    """
 
     run: StoredRun
     part: int
-    """The part of the run that follows the answers."""
-
     decided: Sequence[tuple[StoredCall, ApprovalAnswer]]
+    filled: Sequence[tuple[StoredCall, InputRequest]]
+    repeats_forms: bool = False
+    """True if forms had these answers before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The part of a run that answers a request; the `past` first suspensions of the run have ended."""
+
+    run: StoredRun
+    part: int = 1
+    past: int = 0
 
 
 async def read_answers(
@@ -59,27 +88,60 @@ async def read_answers(
     """Return the decisions at the end of an input.
 
     `None` if the input ends with other items. Answers before other items are history: clients that manage
-    the history themselves send it back. Raises `ApiError` for answers to approval requests that this owner
-    does not have.
+    the history themselves send it back. Raises `ApiError` for answers to approval requests or forms that this
+    owner does not have, and for answers that do not fit.
     """
     answers = _trailing_answers(given)
     decided: list[tuple[StoredCall, ApprovalAnswer]] = []
+    filled: list[tuple[StoredCall, InputRequest]] = []
     runs: set[str] = set()
     for place, answer in answers:
-        found = await store.journal.find_call(event_of_approval(answer.approval_request_id) or "")
-        if found is None:
+        found = await _find_call(answer.approval_request_id, store)
+        run = await engine.get(found[0]) if found else None
+        if found is None or run is None or run.owner != owner or runs - {run.id}:
             raise _unknown_request(place, answer)
-        runs.add(found[0])
-        decided.append((found[1], answer))
-    if not decided:
+        runs.add(run.id)
+        if event_of_input(answer.approval_request_id) is None:
+            decided.append((found[1], answer))
+        elif (form := _fill_form(place, answer, found[1])) is not None:
+            filled.append((found[1], form))
+    if not runs:
         return None
     run = await engine.get(next(iter(runs)))
-    if run is None or run.owner != owner or len(runs) > 1:
+    if run is None:
         raise _unknown_request(*answers[0])
     waiting = [call for call in (await store.runs.load_past(run.id)).calls if _wanted_approval(call)]
+    if not decided:  # forms end no part: the response of the last decisions continues
+        part = 1 + len({call.step for call in waiting if call.decision is not None})
+        return Answers(run, part, (), filled, repeats_forms=not filled)
     step = max(call.step for call, _ in decided)
     _check_whole([call for call in waiting if call.step == step], decided)
-    return Answers(run, 1 + len({call.step for call in waiting if call.step <= step}), decided)
+    return Answers(run, 1 + len({call.step for call in waiting if call.step <= step}), decided, filled)
+
+
+async def _find_call(request: str, store: Store) -> tuple[str, StoredCall] | None:
+    """Return the call of an approval request or a form, and the id of its run."""
+    if (event_id := event_of_input(request)) is None:
+        return await store.journal.find_call(event_of_approval(request) or "")
+    found = await store.journal.find_call(event_id) or await store.journal.find_call(next_call_id(event_id))
+    return found if found and found[1].input_request is not None else None
+
+
+def _fill_form(place: str, answer: ApprovalAnswer, call: StoredCall) -> InputRequest | None:
+    """Return a call's request with an answer to its form; `None` if the form has this very answer already.
+
+    Raises `ApiError` if it has another one, or if the answer does not fit.
+    """
+    form = answer.to_form(place)
+    if call.state != "input" or input_id(call.event_id) != answer.approval_request_id:
+        if form.repeats(call):
+            return None
+        raise _decision_conflict(answer, "the form has another answer already, or waits no more")
+    try:
+        return form.fill_form(call)
+    except InvalidInput as error:
+        message = f"{place}.reason: does not fit the form: {error}"
+        raise ApiError(400, message, code="invalid_request", param=f"{place}.reason") from None
 
 
 async def decide_calls(
@@ -165,20 +227,17 @@ class ResponseCreator:
     streamer: ResponseStreamer
     service: Service
 
-    async def begin_response(
-        self, body: CreateRequest, owner: str, types: ItemTypes
-    ) -> tuple[StoredRun, int]:
+    async def begin_response(self, body: CreateRequest, owner: str, types: ItemTypes) -> Begun:
         """Start a run, whose responses have `types`, or resume a waiting one.
 
-        A request with answers to approval requests resumes their run. Returns the run and the number of the
-        part that follows. Raises `ApiError`, `NoRoom` and `StoreUnavailable`.
+        A request with answers to approval requests or forms resumes their run. Raises `ApiError`, `NoRoom`
+        and `StoreUnavailable`.
         """
         body.check_support()
         engine, store = self.streamer.engine, self.streamer.store
         answers = await read_answers(body.input, engine, store, owner)
         if answers is not None:
-            await decide_calls(answers.run, answers.decided, engine)
-            return answers.run, answers.part
+            return await self._resume_run(answers)
         hosted = find_agent(self.service, body.model or self.service.registry.default)
         options = body.to_options()
         check_tools(options, hosted.catalogue.current.tools)
@@ -203,9 +262,23 @@ class ResponseCreator:
             retained=body.is_stored,
         )
         try:
-            return await engine.start(Ask(new, hosted, options, options.client_tools)), 1
+            return Begun(await engine.start(Ask(new, hosted, options, options.client_tools)))
         except KeyError as error:  # deleted since it was looked for
             raise ApiError(404, f"{error} does not exist any more", code="not_found") from error
+
+    async def _resume_run(self, answers: Answers) -> Begun:
+        run, engine = answers.run, self.streamer.engine
+        past = 0
+        if answers.filled or answers.repeats_forms:
+            # Counted before the answers: the suspension that they end is among them.
+            past = await self.streamer.count_suspensions(run)
+            past -= not answers.filled and run.status == "suspended"
+        await decide_calls(run, answers.decided, engine)
+        for call, form in answers.filled:
+            if not await engine.answer_input(call.event_id, form):
+                message = f"{input_id(call.event_id)}: another answer was given at this moment"
+                raise ApiError(409, message, code="already_decided", param="input")
+        return Begun(run, answers.part, past)
 
     async def find_response(
         self, response: str, owner: str, *, param: str = "response_id"

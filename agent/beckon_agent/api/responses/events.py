@@ -5,20 +5,18 @@ specification, https://www.openresponses.org/specification: an item is added, it
 the response is created, in progress, and at its end.
 """
 
-from typing import Any
-
 from beckon_agent.api.responses import item_types, output
 from beckon_agent.api.responses.documents import (
     ResponseDocument,
     State,
     approval_id,
-    item_id,
     response_document,
     state_of_ending,
     state_of_run,
 )
 from beckon_agent.api.responses.item_types import ItemTypes
-from beckon_agent.api.responses.output import McpCallItem, OutputItem, Progress
+from beckon_agent.api.responses.output import McpCallItem, Progress
+from beckon_agent.api.responses.part_writer import HIDDEN, Event, PartWriter
 from beckon_agent.api.responses.text_parts import OpenText, TextKind, kind_of, place_citation, write_part
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, StoredRun
@@ -30,6 +28,7 @@ from beckon_agent.core.run_events import (
     CallProgressed,
     CallStarted,
     ClientCallRequested,
+    InputRequested,
     ReasoningDelta,
     RunEvent,
     RunFailed,
@@ -39,16 +38,10 @@ from beckon_agent.core.run_events import (
     TurnNoted,
 )
 
-Event = dict[str, Any]
-"""One event of the API, with its `type` and `sequence_number`."""
-
-_HIDDEN = -1
-"""The index of a call that the response does not show."""
-
 _CUT: frozenset[str] = frozenset({"length", "content_filter", "incomplete"})
 
 
-class Encoder:
+class Encoder(PartWriter):
     """Encodes the events of one part of a run.
 
     It takes all events of the run, and skips the parts before. A part ends when the run waits for
@@ -59,18 +52,10 @@ class Encoder:
         self, run: StoredRun, part: int = 1, *, types: ItemTypes | None = None, reports: bool = False
     ) -> None:
         """Encode a part in `types`, else as it was made; `reports` includes progress reports of tools."""
-        self._types = types or item_types.types_of(run)
+        super().__init__(run, part, types or item_types.types_of(run))
         self._reports = reports
         self.state: State | None = None
-        self._run = run
-        self._wanted = part
-        self._part = 1
-        self._events: list[Event] = []
-        self._added: list[OutputItem] = []
         self._unsure: list[int] = []
-        self._void: set[int] = set()
-        self._sequence = 0
-        self._items = 0
         self._text: OpenText | None = None
         self._earlier: list[OpenText] = []  # messages of the same answer before its reasoning
         self._calls: dict[str, tuple[int, McpCallItem]] = {}  # in progress, by the id of the call
@@ -78,16 +63,7 @@ class Encoder:
         self._known: dict[str, CallStarted] = {}
         self._finished: set[str] = set()
         self._approvals: dict[str, str] = {}
-
-    @property
-    def output(self) -> list[OutputItem]:
-        """The items of the response so far."""
-        return [item for index, item in enumerate(self._added) if index not in self._void]
-
-    @property
-    def is_reached(self) -> bool:
-        """True if the run has reached this part."""
-        return self._part >= self._wanted
+        self._forms: set[str] = set()
 
     @property
     def is_paused(self) -> bool:
@@ -148,7 +124,13 @@ class Encoder:
                 self._encode_end(event, ended_at)
             case CallProgressed():
                 self._report_progress(event)
-            case CallStarted() | CallFinished() | ApprovalRequested() | ClientCallRequested():
+            case (
+                CallStarted()
+                | CallFinished()
+                | ApprovalRequested()
+                | InputRequested()
+                | ClientCallRequested()
+            ):
                 self._encode_call(event)
 
     def _encode_end(self, event: RunSuspended | RunFinished | RunFailed, ended_at: float | None) -> None:
@@ -162,7 +144,7 @@ class Encoder:
                 self._fail_response(event)
 
     def _encode_call(
-        self, event: CallStarted | CallFinished | ApprovalRequested | ClientCallRequested
+        self, event: CallStarted | CallFinished | ApprovalRequested | InputRequested | ClientCallRequested
     ) -> None:
         self._close_text("completed")
         match event:
@@ -172,6 +154,8 @@ class Encoder:
                 self._finish_call(event)
             case ApprovalRequested():
                 self._request_approval(event)
+            case InputRequested():
+                self._request_input(event)
             case ClientCallRequested():
                 self._hand_back(event)
 
@@ -189,7 +173,7 @@ class Encoder:
         if text is None or not delta:
             return
         name, members = text.grow(delta, event.logprobs if isinstance(event, TextDelta) else ())
-        self._emit_part(name, text, **members)
+        self.emit_part(name, text, **members)
 
     def _annotate_text(self, added: AnnotationAdded) -> None:
         growing = [*self._earlier, self._text] if self._text is not None else self._earlier
@@ -197,14 +181,14 @@ class Encoder:
         if messages:
             number, cited = place_citation(added, [text.length for text in messages])
             name, members = messages[number].annotate(cited)
-            self._emit_part(name, messages[number], **members)
+            self.emit_part(name, messages[number], **members)
 
     def _open_text(self, kind: TextKind) -> None:
-        identity = self._next_id("rs" if kind == "reasoning" else "msg")
-        index = self._add_item(output.write_text_item(kind, identity, None, "in_progress"))
+        identity = self.next_id("rs" if kind == "reasoning" else "msg")
+        index = self.add_item(output.write_text_item(kind, identity, None, "in_progress"))
         self._unsure.append(index)
         self._text = OpenText(kind, identity, index)
-        self._emit_part("response.content_part.added", self._text, part=write_part(kind, ""))
+        self.emit_part("response.content_part.added", self._text, part=write_part(kind, ""))
 
     def _close_text(self, status: Progress) -> None:
         for text in self._earlier:
@@ -219,10 +203,10 @@ class Encoder:
 
     def _finish_text(self, text: OpenText, status: Progress) -> None:
         name, members = text.close()
-        self._emit_part(name, text, **members)
+        self.emit_part(name, text, **members)
         part = text.to_part()
-        self._emit_part("response.content_part.done", text, part=part)
-        self._finish_item(text.index, output.write_text_item(text.kind, text.id, part, status))
+        self.emit_part("response.content_part.done", text, part=part)
+        self.finish_item(text.index, output.write_text_item(text.kind, text.id, part, status))
 
     def _drop_answer(self) -> None:
         """Remove the model's unfinished answer from the response. Its events stay in the stream."""
@@ -237,16 +221,16 @@ class Encoder:
         self._known[call.id] = call
         arguments = json_values.to_json(call.arguments)
         item = output.write_mcp_call(
-            self._next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin
+            self.next_id("mcp"), call.name, "", self._approvals.get(call.id), call.origin
         )
-        item, index = item_types.write_call(item, self._types), _HIDDEN
+        item, index = item_types.write_call(item, self._types), HIDDEN
         if self._types != "specification":
-            index = self._add_item(item)
-        self._emit_call("response.mcp_call.in_progress", index)
-        self._emit_call("response.mcp_call_arguments.delta", index, delta=arguments)
-        self._emit_call("response.mcp_call_arguments.done", index, arguments=arguments)
+            index = self.add_item(item)
+        self.emit_call("response.mcp_call.in_progress", index)
+        self.emit_call("response.mcp_call_arguments.delta", index, delta=arguments)
+        self.emit_call("response.mcp_call_arguments.done", index, arguments=arguments)
         item = {**item, "arguments": arguments}
-        if index != _HIDDEN:
+        if index != HIDDEN:
             self._added[index] = item
         self._calls[call.id] = index, item
 
@@ -273,15 +257,15 @@ class Encoder:
         self._start_call(self._known.get(call.id, CallStarted(call.id, call.name, {})))
         self._finished.add(call.id)
         index, item = self._calls.pop(call.id)
-        self._emit_call("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
-        self._finish_item(index, output.finish_mcp_call(item, call.result, failed=call.failed))
+        self.emit_call("response.mcp_call.failed" if call.failed else "response.mcp_call.completed", index)
+        self.finish_item(index, output.finish_mcp_call(item, call.result, failed=call.failed))
 
     def _request_approval(self, call: ApprovalRequested) -> None:
         if call.id in self._approvals:
             return
         if call.id in self._calls:  # it was reported as begun
             index, begun = self._calls.pop(call.id)
-            self._finish_item(index, {**begun, "status": "incomplete"})
+            self.finish_item(index, {**begun, "status": "incomplete"})
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._awaiting.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)
@@ -289,17 +273,25 @@ class Encoder:
             identity, call.name, json_values.to_json(call.arguments), call.origin
         )
         item = item_types.write_request(item, self._types)
-        self._finish_item(self._add_item(item), item)
+        self.finish_item(self.add_item(item), item)
+
+    def _request_input(self, form: InputRequested) -> None:
+        """Encode a form, once. The response continues with its answer."""
+        if form.event_id not in self._forms:
+            self._forms.add(form.event_id)
+            item = output.write_form_request(form)
+            item = item_types.write_request(item, self._types)
+            self.finish_item(self.add_item(item), item)
 
     def _hand_back(self, call: ClientCallRequested) -> None:
-        identity = self._next_id("fc")
+        identity = self.next_id("fc")
         begun = output.write_function_call(identity, call.id, call.name, "", "in_progress")
-        index = self._add_item(begun)
-        self._emit_item("response.function_call_arguments.delta", index, delta=call.arguments)
-        self._emit_item(
+        index = self.add_item(begun)
+        self.emit_item("response.function_call_arguments.delta", index, delta=call.arguments)
+        self.emit_item(
             "response.function_call_arguments.done", index, arguments=call.arguments, name=call.name
         )
-        self._finish_item(index, {**begun, "arguments": call.arguments, "status": "completed"})
+        self.finish_item(index, {**begun, "arguments": call.arguments, "status": "completed"})
 
     def _is_decided(self, event: RunEvent) -> bool:
         """True if the run has continued after its approval requests.
@@ -318,7 +310,7 @@ class Encoder:
         if self._awaiting:
             self._pause_part()
         else:  # a tool answers later, and the response continues then
-            self._emit_response("response.in_progress", State("in_progress"))
+            self.emit_response("response.in_progress", State("in_progress"))
 
     def _pause_part(self) -> None:
         """End the part with its approval requests. Later events belong to the next part."""
@@ -339,62 +331,24 @@ class Encoder:
             return
         self._close_text("incomplete")
         error = {"code": failed.code, "message": failed.message}
-        self._emit_event("error", **item_types.write_error(failed.code, failed.message, self._types))
+        self.emit_event("error", **item_types.write_error(failed.code, failed.message, self._types))
         self._end_part(State("failed", error=error, retry_after=failed.retry_after))
 
     def _end_part(self, state: State) -> None:
         cut = state.status in ("failed", "cancelled")
         self._close_text("incomplete" if cut else "completed")
         for index, item in self._calls.values() if cut else ():
-            self._finish_item(index, {**item, "status": "incomplete"})
+            self.finish_item(index, {**item, "status": "incomplete"})
         # The API has no event for a cancelled response; this one reports an incomplete response.
         kind = "incomplete" if state.status == "cancelled" else state.status
-        self._emit_response(f"response.{kind}", state)
+        self.emit_response(f"response.{kind}", state)
         if self._part == self._wanted:
             self.state = state
 
     def _open_response(self) -> None:
         if self._run.background and self._part == 1:
-            self._emit_response("response.created", State("queued"))
-            self._emit_response("response.queued", State("queued"))
+            self.emit_response("response.created", State("queued"))
+            self.emit_response("response.queued", State("queued"))
         else:
-            self._emit_response("response.created", State("in_progress"))
-        self._emit_response("response.in_progress", State("in_progress"))
-
-    def _next_id(self, kind: str) -> str:
-        self._items += 1
-        return item_id(kind, self._run.id, self._items)
-
-    def _add_item(self, item: OutputItem) -> int:
-        self._added.append(item)
-        index = len(self._added) - 1
-        self._emit_event("response.output_item.added", output_index=index, item=item)
-        return index
-
-    def _finish_item(self, index: int, item: OutputItem) -> None:
-        if index == _HIDDEN:
-            return
-        self._added[index] = item
-        self._emit_event("response.output_item.done", output_index=index, item=item)
-
-    def _emit_call(self, kind: str, index: int, **members: object) -> None:
-        """Emit an event between the start and the end of a call; only OpenAI has such."""
-        if self._types == "openai":
-            self._emit_item(kind, index, **members)
-
-    def _emit_item(self, kind: str, index: int, **members: object) -> None:
-        self._emit_event(kind, item_id=self._added[index]["id"], output_index=index, **members)
-
-    def _emit_part(self, kind: str, growing: OpenText, **members: object) -> None:
-        self._emit_event(kind, item_id=growing.id, output_index=growing.index, content_index=0, **members)
-
-    def _emit_response(self, kind: str, state: State) -> None:
-        if self._part == self._wanted:
-            document = response_document(self._run, self._part, state, self.output)
-            self._emit_event(kind, response=document)
-
-    def _emit_event(self, kind: str, **members: object) -> None:
-        if self._part == self._wanted:
-            kind = item_types.event_type(kind, self._types)
-            self._events.append({"type": kind, "sequence_number": self._sequence, **members})
-            self._sequence += 1
+            self.emit_response("response.created", State("in_progress"))
+        self.emit_response("response.in_progress", State("in_progress"))

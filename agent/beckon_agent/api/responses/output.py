@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.http.openapi import PageFields
 from beckon_agent.api.responses.content import input_parts
+from beckon_agent.api.responses.forms import input_id
 from beckon_agent.api.responses.text_parts import (
     ContentPart,
     OutputText,
@@ -20,7 +21,9 @@ from beckon_agent.api.responses.text_parts import (
 )
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import ITEM_NUMBERS, Message
+from beckon_agent.core.run_events import InputRequested
 from beckon_agent.model.answer_details import read_citations
+from beckon_agent.tool_calls.recorded_events import shown_document
 from beckon_contract.resources.tools import CallOrigin
 
 Item = dict[str, Any]
@@ -167,6 +170,12 @@ def write_approval_request(
         "arguments": arguments,
         **_from_text(origin),
     }
+
+
+def write_form_request(form: InputRequested) -> ApprovalRequestItem:
+    """Return the form of a call as an approval request; its arguments have the message and the schema."""
+    shown = shown_document({"message": form.message, "schema": form.schema})
+    return write_approval_request(input_id(form.event_id), form.name, json_values.to_json(shown))
 
 
 def _from_text(origin: CallOrigin) -> _Origin:

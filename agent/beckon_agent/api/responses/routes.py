@@ -82,10 +82,18 @@ class _Face:
         return JsonResponse(document)
 
     def stream_response(
-        self, run: StoredRun, part: int, after: int, *, hold: bool, include: Sequence[str] | None
+        self,
+        run: StoredRun,
+        part: int,
+        after: int,
+        *,
+        hold: bool,
+        include: Sequence[str] | None,
+        past: int = 0,
     ) -> EventStream:
         """Answer with the events of a response after a sequence number."""
-        batches = PacedStream(self.streamer.follow_part(run, part, hold=hold, include=include or ()))
+        following = self.streamer.follow_part(run, part, hold=hold, include=include or (), past=past)
+        batches = PacedStream(following)
         types = types_of(run, include or ())
         return EventStream(server_sent(batches, self.pace.keep_alive, after, types), self.pace.stalled)
 
@@ -113,13 +121,14 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
         """Answer an input, calling the cluster's tools where they help."""
         with api_errors():
             types = choose_types(body.include or (), request.headers)
-            run, part = await face.creator.begin_response(body, face.owner_of(request), types)
+            begun = await face.creator.begin_response(body, face.owner_of(request), types)
+            run, part, past = begun.run, begun.part, begun.past
             if body.stream:
-                return face.stream_response(run, part, -1, hold=False, include=body.include)
+                return face.stream_response(run, part, -1, hold=False, include=body.include, past=past)
             if body.background:
-                state = state_of_run(run, begun=part > 1)
+                state = state_of_run(run, begun=part > 1 or past > 0)
                 return JsonResponse(response_document(run, part, state, ()))
-            whole = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()))
+            whole = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()), past)
             return JsonResponse(await unless_gone(request.receive, whole))
 
 

@@ -12,8 +12,9 @@ from itertools import chain
 from beckon_agent.api.http.errors import ApiError, to_api_error
 from beckon_agent.api.http.streaming import KEEP_ALIVE, PacedStream
 from beckon_agent.api.responses.documents import ResponseDocument
-from beckon_agent.api.responses.events import Encoder, Event
+from beckon_agent.api.responses.events import Encoder
 from beckon_agent.api.responses.item_types import PROGRESS, ItemTypes, types_of, write_error
+from beckon_agent.api.responses.part_writer import Event
 from beckon_agent.core import json_values
 from beckon_agent.core.records import FINAL, Past, StoredCall, StoredRun, StoredTurn
 from beckon_agent.core.run_events import (
@@ -22,6 +23,7 @@ from beckon_agent.core.run_events import (
     CallFinished,
     CallStarted,
     ClientCallRequested,
+    InputRequested,
     ReasoningDelta,
     RefusalDelta,
     RunEvent,
@@ -31,7 +33,9 @@ from beckon_agent.core.run_events import (
     TextDelta,
 )
 from beckon_agent.durable.base import Engine
+from beckon_agent.durable.event_log import read_log
 from beckon_agent.store.base import Store
+from beckon_contract.inputs import previous_call_id
 
 
 def events_of_turns(run: StoredRun, past: Past) -> Iterator[RunEvent]:
@@ -65,6 +69,9 @@ def _call_events(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEve
             yield ApprovalRequested(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
+    for call in others:
+        if call.input_request is not None:
+            yield _last_form(call)
     yield from (_finished_call(call) for call in others if call.state == "done")
     decided = all(call.decision is not None for call in waiting)
     if waiting and (decided or run.status == "suspended"):
@@ -72,6 +79,13 @@ def _call_events(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEve
         for call in waiting if decided else ():
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
     yield from (_finished_call(call) for call in waiting if call.state == "done")
+
+
+def _last_form(call: StoredCall) -> InputRequested:
+    """Return the event of the last form of a call. Its answer has given the call another event id."""
+    request = call.input_request or {}
+    event_id = call.event_id if call.state == "input" else previous_call_id(call.event_id)
+    return InputRequested(event_id, call.id, call.name, request["message"], request["schema"])
 
 
 def _finished_call(call: StoredCall) -> CallFinished:
@@ -105,23 +119,26 @@ class ResponseStreamer:
     store: Store
 
     def follow_part(
-        self, run: StoredRun, part: int, *, hold: bool, include: Sequence[str] = ()
+        self, run: StoredRun, part: int, *, hold: bool, include: Sequence[str] = (), past: int = 0
     ) -> AsyncGenerator[list[Event]]:
-        """Yield all events of a part of a run, as they occur."""
+        """Yield all events of a part of a run, as they occur.
+
+        The `past` first suspensions of the run have ended.
+        """
         encoder = Encoder(run, part, types=types_of(run, include), reports=PROGRESS in include)
-        return self._encode_events(encoder, run, part, hold=hold)
+        return self._encode_events(encoder, run, part, hold=hold, past=past)
 
     async def wait_for_end(
-        self, run: StoredRun, part: int, types: ItemTypes | None = None
+        self, run: StoredRun, part: int, types: ItemTypes | None = None, past: int = 0
     ) -> ResponseDocument:
-        """Return a part of a run at its end or suspension.
+        """Return a part of a run at its end or at a suspension after the `past` first ones.
 
         A run is suspended while a tool takes its time. Raises `ApiError` if the run failed without any
         output. A failure after output is part of the response: an error would hide the output, and after a
         call the client would repeat what the call has done.
         """
         encoder = Encoder(run, part, types=types)
-        async with aclosing(self._encode_events(encoder, run, part, hold=False)) as batches:
+        async with aclosing(self._encode_events(encoder, run, part, hold=False, past=past)) as batches:
             async for _ in batches:
                 pass
         state = encoder.state
@@ -130,6 +147,11 @@ class ResponseStreamer:
             status, wait = _STATUSES.get(code, _MODEL_FAILED), state.retry_after or 1
             raise ApiError(status, message, code=code, retry_after=wait)
         return encoder.to_document(run)
+
+    async def count_suspensions(self, run: StoredRun) -> int:
+        """Return how often a run was suspended so far."""
+        log = read_log(self.store.events, run.id)
+        return len([event async for _, event in log if isinstance(event, RunSuspended)])
 
     async def read_state(
         self, run: StoredRun, part: int, types: ItemTypes | None = None
@@ -158,13 +180,15 @@ class ResponseStreamer:
         return max(found, noted, key=_count_calls)
 
     async def _encode_events(
-        self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool
+        self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool, past: int
     ) -> AsyncGenerator[list[Event]]:
         yield encoder.begin_response()
-        async with aclosing(self.engine.follow(run.id, wait=hold or part > 1)) as events:
+        async with aclosing(self.engine.follow(run.id, wait=hold or part > 1 or past > 0)) as events:
             async for _, event in events:
                 ended_at = await self._ended_at(run) if isinstance(event, RunFinished | RunFailed) else None
-                waits = isinstance(event, RunSuspended) and encoder.is_reached and not hold
+                suspended = isinstance(event, RunSuspended)
+                waits = suspended and encoder.is_reached and not hold and past <= 0
+                past -= suspended
                 yield encoder.feed_event(event, ended_at)
                 if encoder.is_paused or waits:
                     return

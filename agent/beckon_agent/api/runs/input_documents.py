@@ -2,24 +2,11 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
+from beckon_agent.api.responses.forms import input_id
 from beckon_agent.core.records import StoredCall, Waiting
 from beckon_agent.tool_calls.recorded_events import shown_document
-from beckon_contract.inputs import InputRequest
-
-_INPUT = "inreq_"
-
-
-def input_id(event_id: str) -> str:
-    """Return the id of an input request for its call's event id."""
-    return f"{_INPUT}{event_id}"
-
-
-def event_of_input(request: str) -> str | None:
-    """Return the call's event id for the id of an input request; `None` for any other id."""
-    return request.removeprefix(_INPUT) if request.startswith(_INPUT) else None
 
 
 class InputState(TypedDict):
@@ -51,22 +38,6 @@ class AnsweredInput(TypedDict):
     object: Literal["input_request"]
     run: str
     action: str
-
-
-class FormAnswer(BaseModel):
-    """A person's answer to a form."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    action: Literal["accept", "decline", "cancel"] = Field(
-        description="`accept` with the content; `decline` to refuse; `cancel` to close the form."
-    )
-    content: dict[str, Any] | None = Field(None, description="The fields of an accepted form, by its schema.")
-
-    def fill_form(self, call: StoredCall) -> InputRequest:
-        """Return what a call requests with this answer; raise `InvalidInput` if it does not fit the form."""
-        document = {"action": self.action, "content": self.content}
-        return InputRequest.from_document(call.input_request).fill_form(document)
 
 
 def input_state(call: StoredCall) -> InputState | None:

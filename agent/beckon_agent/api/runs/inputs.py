@@ -6,13 +6,8 @@ from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import After, PageSize, list_page, page_problems, store_problems
-from beckon_agent.api.runs.input_documents import (
-    AnsweredInput,
-    FormAnswer,
-    WaitingInput,
-    event_of_input,
-    waiting_input,
-)
+from beckon_agent.api.responses.forms import FormAnswer, event_of_input
+from beckon_agent.api.runs.input_documents import AnsweredInput, WaitingInput, waiting_input
 from beckon_agent.core.records import StoredCall
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
