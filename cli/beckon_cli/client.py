@@ -226,6 +226,13 @@ def _failure_in(document: Mapping[str, Any], status: int = 200) -> CommandError:
 
 Item = Mapping[str, Any]
 
+_FORM = "inreq_"
+
+
+def answer_command(form: str, schema: Mapping[str, Any]) -> str:
+    """Return the command that fills in a form."""
+    return f"beckon answer {form} {' '.join(f'{name}=…' for name in schema.get('properties', {}))}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
@@ -252,7 +259,14 @@ class StoredAnswer:
     @property
     def questions(self) -> list[Item]:
         """The calls waiting for a person's approval."""
-        return list(self._items_of("mcp_approval_request"))
+        return [item for item in self._items_of("mcp_approval_request") if not item["id"].startswith(_FORM)]
+
+    @property
+    def forms(self) -> list[Item]:
+        """The last form of each call, while the response waits. A person has filled in the earlier ones."""
+        found = self._items_of("mcp_approval_request") if self.document["status"] == "in_progress" else ()
+        latest = {item["id"].partition("~")[0]: item for item in found if item["id"].startswith(_FORM)}
+        return list(latest.values())
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -270,8 +284,8 @@ class StoredAnswer:
     def show(self) -> None:
         """Print the answer and the next command.
 
-        The next command is `beckon approve` for an answer with waiting calls, else `beckon replay`. Raises
-        `CommandError` for an answer that failed.
+        The next command is `beckon approve` or `beckon answer` for an answer with waiting calls, else
+        `beckon replay`. Raises `CommandError` for an answer that failed.
         """
         for call in self.calls:
             out.print(Text(f"→ {call_text(call['name'], call['arguments'])}", style="cyan"))
@@ -281,16 +295,23 @@ class StoredAnswer:
             out.print(Text(self.text))
         if self.incomplete:
             print_incomplete()
-        for question in self.questions:
-            requested = call_text(question["name"], _parse_json(question["arguments"]))
-            out.print(Text(f"? {requested}   waits for a person's approval", style="yellow"))
-        if self.questions:
-            err.print(f"next: beckon approve {self.id}   (or: beckon approve {self.id} --deny)", style="dim")
-        else:
-            err.print(f"stored as {self.id}   (again: beckon replay {self.id})", style="dim")
+        self._show_waiting()
         error = self.document.get("error")
         if error:
             raise CommandError(str(error.get("message", error)))
+
+    def _show_waiting(self) -> None:
+        for question in self.questions:
+            requested = call_text(question["name"], _parse_json(question["arguments"]))
+            out.print(Text(f"? {requested}   waits for a person's approval", style="yellow"))
+        for form in self.forms:
+            shown = _parse_json(form["arguments"])
+            out.print(Text(f"? {form['name']}: {shown['message']}", style="yellow"))
+            err.print(f"next: {answer_command(form['id'], shown['schema'])}", style="dim")
+        if self.questions:
+            err.print(f"next: beckon approve {self.id}   (or: beckon approve {self.id} --deny)", style="dim")
+        elif not self.forms:
+            err.print(f"stored as {self.id}   (again: beckon replay {self.id})", style="dim")
 
     def _items_of(self, kind: str) -> Iterator[Item]:
         return (item for item in self.document["output"] if item["type"] == kind)
@@ -306,7 +327,7 @@ def _parse_json(text: str | None) -> Any:
 
 def document_of(answer: StoredAnswer) -> dict[str, object]:
     """Return the `--json` document of a stored answer."""
-    waiting = [question["name"] for question in answer.questions]
+    waiting = [item["name"] for item in (*answer.questions, *answer.forms)]
     return {
         "response": answer.id,
         "answer": answer.text,

@@ -295,20 +295,19 @@ def test_the_form_of_a_tool_is_filled_in_on_the_command_line(
 ) -> None:
     model.play(asks_for(("test_paint", {})), says("It is red."))
     settings = {"BECKON_PORT": str(platform.port)}
-    request = {"input": "Paint it", "background": True}
-    run = httpx.post(f"{platform.url}/v1/responses", json=request, timeout=30).json()["id"]
-
-    def waits() -> bool:
-        return "test_paint: Which colour" in beckon("inputs", settings=settings).stdout
-
-    wait_until(waits)
+    waiting = beckon("ask", "--stored", "Paint it", settings=settings)
+    listed = beckon("inputs", settings=settings).stdout
     (form,) = json.loads(beckon("inputs", "--json", settings=settings).stdout)
     wrong = beckon("answer", form["id"], "colour=blue", settings=settings)
     right = beckon("answer", form["id"], "colour=red", "coats=2", settings=settings)
     again = beckon("answer", form["id"], "--decline", settings=settings)
     wait_until(lambda: "completed" in beckon("runs", settings=settings).stdout)
-    shown = httpx.get(f"{platform.url}/runs/{run}").json()
+    shown = httpx.get(f"{platform.url}/runs/{form['run']}").json()
 
+    assert waiting.returncode == 0, waiting.stderr
+    assert "? test_paint: Which colour" in waiting.stdout
+    assert f"next: beckon answer {form['id']} colour=… coats=…" in waiting.stderr
+    assert "test_paint: Which colour" in listed
     assert (wrong.returncode, right.returncode, again.returncode) == (1, 0, 1)
     assert "`colour` must be one of" in wrong.stderr
     assert "the form waits no more" in again.stderr

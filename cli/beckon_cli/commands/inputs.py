@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from beckon_cli.client import AgentClient
+from beckon_cli.client import AgentClient, answer_command
 from beckon_cli.commands.call import read_value, split_pairs
 from beckon_cli.errors import CommandError
 from beckon_cli.output import err, out, print_json
@@ -29,7 +29,7 @@ def inputs(*, json: bool = False) -> None:
         return
     for form in found:
         out.print(Text(f"? {form['name']}: {form['message']}", style="yellow"))
-        out.print(Text(f"  {_next_command(form)}"))
+        out.print(Text(f"  {answer_command(form['id'], form['schema'])}"))
     if not found:
         out.print("no tool waits for input")
 
@@ -82,8 +82,3 @@ async def _answer_form(settings: Settings, form: str, written: Mapping[str, str]
 def _read_field(text: str, schema: Mapping[str, Any]) -> object:
     """Return the value of a field: a text as it is, anything else as JSON."""
     return text if schema.get("type") == "string" else read_value(text)
-
-
-def _next_command(form: Mapping[str, Any]) -> str:
-    fields = " ".join(f"{name}=…" for name in form["schema"].get("properties", {}))
-    return f"beckon answer {form['id']} {fields}".rstrip()

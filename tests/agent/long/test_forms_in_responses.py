@@ -107,16 +107,22 @@ async def test_an_answer_that_does_not_fit_names_the_field(rig: Rig, fields: obj
     assert while_it_waits.status_code == 409
 
 
-async def test_a_form_and_an_approval_are_answered_together(rig: Rig) -> None:
-    calls = asks_for(("order", {"name": "hat"}), ("danger", {}))
+async def test_a_form_after_an_approval_belongs_to_the_response_of_the_decision(rig: Rig) -> None:
     rig.tool.state = "done"
+    calls = asks_for(("order", {"name": "hat"}), ("danger", {}))
     async with rig.agent(calls, says("Both are done.")) as agent:
         first = (await create(agent, "go")).json()
         form, approval = sorted(forms_of(first), key=lambda item: item["id"])
-        answers = [fill_in(form, {"size": 7}), fill_in(approval)]
-        alone = await create(agent, answers[:1])
-        second = (await create(agent, answers)).json()
+        filled = (await create(agent, [fill_in(form, {"size": 7})])).json()
+        second = (await create(agent, [fill_in(approval)])).json()
+        sure = forms_of(second)[-1]
+        read = (await agent.http.get(f"/v1/responses/{second['id']}")).json()
+        ended = (await create(agent, [fill_in(sure, {"really": True})])).json()
 
     assert first["status"] == "completed"
-    assert alone.json()["id"] == first["id"]
-    assert second["id"] != first["id"]
+    assert (filled["id"], filled["status"]) == (first["id"], "completed")
+    assert (second["id"] != first["id"], second["status"]) == (True, "in_progress")
+    assert json.loads(sure["arguments"])["message"] == "Order hat in size 7?"
+    assert forms_of(read)[-1] == sure
+    assert (ended["id"], ended["status"]) == (second["id"], "completed")
+    assert ended["output"][-1]["content"][0]["text"] == "Both are done."

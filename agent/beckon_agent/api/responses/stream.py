@@ -69,16 +69,21 @@ def _call_events(run: StoredRun, calls: Sequence[StoredCall]) -> Iterator[RunEve
             yield ApprovalRequested(call.event_id, call.id, call.name, call.arguments, call.origin)
         else:
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
-    for call in others:
-        if call.input_request is not None:
-            yield _last_form(call)
-    yield from (_finished_call(call) for call in others if call.state == "done")
     decided = all(call.decision is not None for call in waiting)
+    # A form that waits now has come after the decisions.
+    latest = [call for call in others if call.state == "input" and waiting and decided]
+    yield from _later_events([call for call in others if call not in latest])
     if waiting and (decided or run.status == "suspended"):
         yield RunSuspended()
         for call in waiting if decided else ():
             yield CallStarted(call.id, call.name, call.arguments, call.origin)
-    yield from (_finished_call(call) for call in waiting if call.state == "done")
+    yield from _later_events([*latest, *waiting])
+
+
+def _later_events(calls: Sequence[StoredCall]) -> Iterator[RunEvent]:
+    """Yield the last form of each call, and the results."""
+    yield from (_last_form(call) for call in calls if call.input_request is not None)
+    yield from (_finished_call(call) for call in calls if call.state == "done")
 
 
 def _last_form(call: StoredCall) -> InputRequested:

@@ -83,7 +83,15 @@ export function isOver(answer) {
  * @param {Answer} answer
  */
 export function approvalsOf(answer) {
-    return answer.items.filter((shown) => shown.item.type === "mcp_approval_request");
+    return answer.items.filter((shown) => shown.item.type === "mcp_approval_request" && !isForm(shown));
+}
+
+/**
+ * Whether an approval item is the form of a tool.
+ * @param {ShownItem} shown
+ */
+export function isForm(shown) {
+    return shown.item.id.startsWith("inreq_");
 }
 
 /**

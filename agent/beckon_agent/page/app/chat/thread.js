@@ -5,7 +5,7 @@ import { ApiError, events, get, post, statusOf, toError } from "../api.js";
 import { announceText } from "../live.js";
 import { go, href, route } from "../route.js";
 import { caller } from "../session.js";
-import { apply, approvalsOf, isOver, needsDecision, newAnswer } from "./answer.js";
+import { apply, approvalsOf, isForm, isOver, needsDecision, newAnswer } from "./answer.js";
 import { shownContent } from "./attachments.js";
 import { branch, close, open, refresh, setTitle } from "./conversations.js";
 import { callsOf, enrich, readTurns } from "./history.js";
@@ -391,7 +391,8 @@ const ENDINGS = {
 function announceItem(shown) {
     const { item } = shown;
     if (item.type === "mcp_call") announceText(`Calling ${item.name}.`);
-    if (item.type === "mcp_approval_request") announceText(`${item.name} needs your approval.`);
+    if (item.type === "mcp_approval_request")
+        announceText(`${item.name} needs your ${isForm(shown) ? "input" : "approval"}.`);
 }
 
 /**

@@ -7,7 +7,7 @@ import { Markdown } from "../parts/markdown.js";
 import { Notice } from "../parts/notice.js";
 import { duration } from "../parts/times.js";
 import { href } from "../route.js";
-import { citedPages, isOver, textOf } from "./answer.js";
+import { citedPages, isForm, isOver, textOf } from "./answer.js";
 import { ApprovalCard } from "./approval.js";
 import { shownContent } from "./attachments.js";
 import { CallCard } from "./call.js";
@@ -146,6 +146,7 @@ function Item({ shown, thread, turn, answer, next }) {
         case "mcp_call":
             return html`<${CallCard} shown=${shown} run=${turn.run} />`;
         case "mcp_approval_request": {
+            if (isForm(shown)) return null; // the card of its call has it
             const over = answer.status === "cancelled" || Boolean(next && !next.waits);
             return html`<${ApprovalCard} item=${shown.item} run=${turn.run} over=${over} decided=${answer.decided[shown.id]}
                 onDecide=${decide} />`;
