@@ -150,10 +150,18 @@ def read_process_file(path: str | Path) -> bytes:
         return b""
 
 
+def read_thread_files(pid: int, name: str) -> list[bytes]:
+    """Return what the files of this name hold, one for each thread of a process; none if it has ended."""
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return [read_process_file(thread / name) for thread in threads]
+
+
 def children_of(pid: int) -> list[int]:
     """Return the processes that a process has started and not yet waited for."""
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for children in threads for child in read_process_file(children).split()]
+    return [int(child) for children in read_thread_files(pid, "children") for child in children.split()]
 
 
 def descendants(pid: int) -> list[int]:
@@ -163,5 +171,5 @@ def descendants(pid: int) -> list[int]:
 
 def is_running(pid: int) -> bool:
     """Whether any thread of a process runs: its sockets close when the last one ends, not the first."""
-    stats = [read_process_file(file) for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    stats = read_thread_files(pid, "stat")
     return any(stat and b") Z " not in stat and b") X " not in stat for stat in stats)

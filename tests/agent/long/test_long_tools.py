@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from contextlib import AsyncExitStack
 
 import pytest
@@ -21,6 +22,7 @@ from tests.broker.broker_process import write_manifests
 from tests.patience import eventually
 
 REPORT = asks_for(("report", {}))
+IN_SHOP = ("order", "wrap", "rhyme")
 
 
 async def test_a_call_that_was_taken_holds_no_connection_and_its_answer_resumes_the_run(rig: Rig) -> None:
@@ -67,8 +69,11 @@ async def test_late_replies_and_resumed_runs_are_counted(rig: Rig) -> None:
         await agent.http.post("/late-replies", content=b"42", headers=reply(call))
         numbers = (await agent.http.get("/metrics")).text
 
-    for became in ("taken", "repeated", "refused"):
+    for became in ("taken", "refused"):
         assert f'beckon_agent_late_replies_total{{became="{became}"}} 1.0' in numbers
+    repeated = re.search(r'beckon_agent_late_replies_total{became="repeated"} (\d+)', numbers)
+    assert repeated is not None
+    assert int(repeated[1]) >= 1  # on a busy machine the Broker may have delivered it twice, too
     assert 'beckon_agent_runs_resumed_total{after="wait"} 1.0' in numbers
     assert 'after="loss"' not in numbers
 
@@ -195,7 +200,7 @@ async def test_the_reply_to_a_call_counts_although_the_tool_is_gone_when_the_run
         rig.tool.gate.set()
 
         await _ends(other.store, run_id)
-        assert offered(other) == {"danger", "hurried", "ask", "order"}
+        assert offered(other) == {"danger", "hurried", "ask", *IN_SHOP}
         assert other.results_sent() == ["{}"]
         assert len(rig.tool.calls) == 1
 
@@ -207,7 +212,7 @@ async def test_a_call_without_a_reply_has_an_unknown_outcome_although_the_tool_i
         await _ends(other.store, run_id)
         rig.tool.gate.set()
 
-        assert offered(other) == {"report", "danger", "ask", "order"}
+        assert offered(other) == {"report", "danger", "ask", *IN_SHOP}
         (result,) = other.results_sent()
         assert json.loads(result)["error"]["reason"] == "outcome_unknown"
         assert "may have run" in result
