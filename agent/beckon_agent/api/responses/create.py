@@ -94,22 +94,19 @@ async def read_answers(
     answers = _trailing_answers(given)
     decided: list[tuple[StoredCall, ApprovalAnswer]] = []
     filled: list[tuple[StoredCall, InputRequest]] = []
-    runs: set[str] = set()
+    run: StoredRun | None = None
     for place, answer in answers:
         found = await _find_call(answer.approval_request_id, store)
-        run = await engine.get(found[0]) if found else None
-        if found is None or run is None or run.owner != owner or runs - {run.id}:
+        if found is not None and run is None:
+            run = await engine.get(found[0])
+        if found is None or run is None or run.id != found[0] or run.owner != owner:
             raise _unknown_request(place, answer)
-        runs.add(run.id)
         if event_of_input(answer.approval_request_id) is None:
             decided.append((found[1], answer))
         elif (form := _fill_form(place, answer, found[1])) is not None:
             filled.append((found[1], form))
-    if not runs:
-        return None
-    run = await engine.get(next(iter(runs)))
     if run is None:
-        raise _unknown_request(*answers[0])
+        return None
     waiting = [call for call in (await store.runs.load_past(run.id)).calls if _wanted_approval(call)]
     if not decided:  # forms end no part: the response of the last decisions continues
         part = 1 + len({call.step for call in waiting if call.decision is not None})
