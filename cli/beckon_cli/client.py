@@ -287,10 +287,11 @@ class StoredAnswer:
         The next command is `beckon approve` or `beckon answer` for an answer with waiting calls, else
         `beckon replay`. Raises `CommandError` for an answer that failed.
         """
-        for call in self.calls:
+        for item, call in zip(self._items_of("mcp_call"), self.calls, strict=True):
             out.print(Text(f"→ {call_text(call['name'], call['arguments'])}", style="cyan"))
-            style = "red" if call["failed"] else "green"
-            out.print(Text(f"← {call['name']}: {compact_json(call['result'])}", style=style))
+            if item["status"] != "in_progress":
+                style = "red" if call["failed"] else "green"
+                out.print(Text(f"← {call['name']}: {compact_json(call['result'])}", style=style))
         if self.text:
             out.print(Text(self.text))
         if self.incomplete:

@@ -306,6 +306,7 @@ def test_the_form_of_a_tool_is_filled_in_on_the_command_line(
 
     assert waiting.returncode == 0, waiting.stderr
     assert "? test_paint: Which colour" in waiting.stdout
+    assert "←" not in waiting.stdout  # the call has no result yet
     assert f"next: beckon answer {form['id']} colour=… coats=…" in waiting.stderr
     assert "test_paint: Which colour" in listed
     assert (wrong.returncode, right.returncode, again.returncode) == (1, 0, 1)
