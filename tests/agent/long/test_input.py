@@ -149,10 +149,14 @@ async def test_a_tool_that_has_requested_input_is_called_once_before_its_next_fo
             shop.calls.clear()
             first = await client.call("order", HAT)
             counts.append((first["resultType"], len(shop.calls)))
+        (key,) = first["inputRequests"]
+        answered = await client.call("order", HAT, inputResponses={key: SIZE, "unknown": YES})
         missing = await TaskClient(agent.http, {}).error("tools/call", name="order", arguments=HAT)
 
     # Nothing says of a tool that it requests input: the first call is made again, as a stored run.
     assert counts == [("input_required", 2), ("input_required", 1), ("input_required", 1)]
+    (second,) = answered["inputRequests"].values()  # an answer may come with the first request, too
+    assert second["params"]["message"] == "Order hat in size 7?"
     assert missing["code"] == MISSING_FORMS[0]
 
 

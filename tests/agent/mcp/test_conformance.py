@@ -88,7 +88,7 @@ async def test_all_that_a_revision_requires_of_tools_passes(
     assert {check["id"] for check in checks if check["status"] in ("FAILURE", "WARNING")} == EXPECTED[
         revision
     ]
-    assert len(passed) >= 25
+    assert len(passed) >= 36
 
 
 async def node(script: str, *arguments: str) -> tuple[int, str]:

@@ -195,7 +195,7 @@ class Protocol(Server[Any]):
         if not isinstance(ready, RequestedCall):
             return ready
         try:
-            return await self._calling.make_call(ready, key, self._maker_of(context, ready))
+            return await self._calling.make_call(ready, key, self._maker_of(context, ready, answers))
         except InputNeeded as needed:
             if needed.request.limit_to(input_methods(context)) is None:
                 return refuse_request(context, wanted, needed.request)
@@ -218,7 +218,9 @@ class Protocol(Server[Any]):
         except REFUSALS as error:
             return to_refusal(wanted, error)
 
-    def _maker_of(self, context: Context, wanted: RequestedCall) -> MakeCall | None:
+    def _maker_of(
+        self, context: Context, wanted: RequestedCall, answers: types.InputResponses | None
+    ) -> MakeCall | None:
         """Return how to make a call that may have to wait; `None` for any other."""
         if self._awaited is None:
             return None
@@ -227,7 +229,7 @@ class Protocol(Server[Any]):
         undecided = isinstance(action, NeedsApproval) and not wanted.approved
         requests = (wanted.hosted.name, wanted.name) in self._requesting and bool(input_methods(context))
         waits = undecided or ((requests or is_slow(wanted.name, wanted.hosted)) and not refused)
-        return partial(self._awaited.make_call, context, None) if waits else None
+        return partial(self._awaited.make_call, context, answers) if waits else None
 
     async def take_answer(self, message: Mapping[str, object]) -> str | None:
         """Take a client's answer to a request of ours; return what is wrong with it."""
