@@ -158,7 +158,7 @@ class InputRequest:
 
     @classmethod
     def from_document(cls, document: object) -> "InputRequest":
-        """Return the requests in a reply's data, or in the store; raise `InvalidInput`."""
+        """Return the requests in a reply's data; raise `InvalidInput`."""
         if not isinstance(document, Mapping):
             raise InvalidInput("an input request must be an object with a 'message' or with 'requests'")
         state = document.get("state", "")
@@ -173,7 +173,14 @@ class InputRequest:
         if not isinstance(requests, Mapping) or not 0 < len(requests) <= _MOST_REQUESTS:
             raise InvalidInput(f"'requests' must be an object with 1 to {_MOST_REQUESTS} requests of MCP")
         read = {_check_key(key): _read_request(key, one) for key, one in requests.items()}
-        return cls(read, state, True, document.get("answers") or {}, document.get("parts") or 0)
+        return cls(read, state, True)
+
+    @classmethod
+    def from_stored(cls, document: object) -> "InputRequest":
+        """Return the requests that `to_document` has written, with their answers so far."""
+        request = cls.from_document(document)
+        members = document if isinstance(document, Mapping) else {}
+        return replace(request, answers=members.get("answers", {}), parts=members.get("parts", 0))
 
     def to_document(self) -> dict[str, object]:
         """Return the data of the reply, or the document in the store.

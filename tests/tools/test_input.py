@@ -237,7 +237,16 @@ async def test_a_request_comes_back_from_the_store_as_it_was() -> None:
 
     with pytest.raises(InvalidInput, match="too long"):
         request.fill_in({"folders": {"action": "accept", "content": {"roots": ["x" * 8_000]}}})
-    assert InputRequest.from_document(part.to_document()) == part
+    assert InputRequest.from_stored(part.to_document()) == part
     assert part.answer is None
     assert list(part.waiting) == ["to"]
     assert request.limit_to(["sampling/createMessage"]) is None
+
+
+async def test_a_tool_cannot_answer_its_own_requests() -> None:
+    reply = {"requests": {"folders": ROOTS}, "answers": {"folders": {"action": "accept"}}, "parts": "one"}
+
+    request = InputRequest.from_document(reply)
+
+    assert (list(request.waiting), request.answers, request.parts) == (["folders"], {}, 0)
+    assert InputRequest.from_document({**reply, "answers": 5}).limit_to(["roots/list"]) is not None

@@ -125,7 +125,7 @@ def _recall_call(stored: StoredCall, tools: Mapping[str, Tool]) -> ToolCallState
 def _pending_request(stored: StoredCall) -> InputRequest | None:
     if stored.state != "input" or stored.input_request is None:
         return None
-    return InputRequest.from_document(stored.input_request)
+    return InputRequest.from_stored(stored.input_request)
 
 
 def _reply_may_come(tool: Tool | None) -> bool:
@@ -242,7 +242,7 @@ class StoredCheckpoints:
             pause = min(1.5 * pause, _LONGEST_LOOK)
         answered = await self._journal.find_call(next_call_id(call.event_id))
         if answered is not None:  # the form has come as an event, and a person was quicker than this loop
-            raise InputNeeded(InputRequest.from_document(answered[1].input_request))
+            raise InputNeeded(InputRequest.from_stored(answered[1].input_request))
         return None
 
     async def record_acceptance(self, call: ToolCallState, *, seconds: float) -> None:

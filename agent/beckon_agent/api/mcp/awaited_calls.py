@@ -215,7 +215,7 @@ class AwaitedCalls:
                 call.event_id, result=denied.result, failed=True, seconds=None
             )
             if is_call(run):
-                refuse_request(caller.context, caller.wanted, InputRequest.from_document(call.input_request))
+                refuse_request(caller.context, caller.wanted, InputRequest.from_stored(call.input_request))
         elif (listener := current_listener()) is not None:
             listener(ProgressReport(0, None, f"{call.name} waits for an approval; decide it at /approvals"))
 

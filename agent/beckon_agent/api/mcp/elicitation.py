@@ -103,7 +103,7 @@ def open_requests(call: StoredCall, methods: Collection[str]) -> list[OpenReques
     if call.state != "input":
         form = approval_form(call.name, call.arguments)
         return [OpenRequest(call.event_id, f"approve-{call.event_id}", "", form)] if FORM in methods else []
-    requested = InputRequest.from_document(call.input_request)
+    requested = InputRequest.from_stored(call.input_request)
     limited = requested.limit_to(methods)
     number = round_of(call.event_id) - requested.parts
     event_id = first_call_id(call.event_id) + (f"~{number}" if number else "")
@@ -129,7 +129,7 @@ async def take_answers(
     if call.state != "input":
         await calls.decide_call(call.event_id, *read_answer(parse_answer(answers[""])))
         return True
-    limited = InputRequest.from_document(call.input_request).limit_to(methods)
+    limited = InputRequest.from_stored(call.input_request).limit_to(methods)
     if limited is None:
         return True
     given = {name: _to_document(limited.waiting[name].method, one) for name, one in answers.items()}

@@ -33,7 +33,7 @@ class FormAnswer(BaseModel):
     def fill_form(self, call: StoredCall) -> InputRequest:
         """Return what a call requests with this answer; raise `InvalidInput` if it does not fit the form."""
         document = {"action": self.action, "content": self.content}
-        return InputRequest.from_document(call.input_request).fill_form(document)
+        return InputRequest.from_stored(call.input_request).fill_form(document)
 
     def repeats(self, call: StoredCall) -> bool:
         """Return True if a form of a call has this very answer already. A later form may be open."""
