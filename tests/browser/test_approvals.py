@@ -142,6 +142,7 @@ def test_the_form_of_a_tool_is_filled_in_below_its_call(page: Page, model: Model
     form = page.get_by_role("form", name="Input for test_paint")
     expect(form).to_contain_text("Which colour shall it be?")
     expect(card(page, "test_paint")).to_contain_text("Waiting for you")
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
 
     form.get_by_label("colour").select_option("green")
     form.get_by_role("button", name="Send").click()

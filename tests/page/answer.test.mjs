@@ -5,6 +5,7 @@ import {
     apply,
     approvalsOf,
     citedPages,
+    isForm,
     isOver,
     needsDecision,
     newAnswer,
@@ -149,4 +150,12 @@ test("an answer asks if it is complete and ends with requests for approval", () 
     assert.equal(needsDecision(answer), true);
     assert.equal(needsDecision({ ...answer, status: "cancelled" }), false);
     assert.equal(needsDecision(answerOf(response({ output: [message("Done.")] }))), false);
+});
+
+test("the form of a tool is no question of the answer", () => {
+    const form = { ...call(), id: "inreq_resp_1.0.0", type: "mcp_approval_request" };
+    const answer = answerOf(response({ output: [form, message("Done.")] }));
+    assert.deepEqual(approvalsOf(answer), []);
+    assert.equal(needsDecision(answer), false);
+    assert.equal(isForm(answer.items[0]), true);
 });

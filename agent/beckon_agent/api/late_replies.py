@@ -18,7 +18,7 @@ from beckon_agent.api.events.request import EVENT
 from beckon_agent.api.http.errors import ProblemError, problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.core.context import acting_as, principal_of, request_id
-from beckon_agent.core.records import Exchanged, StoredCall
+from beckon_agent.core.records import Exchanged, StoredRun
 from beckon_agent.core.run_types import Limits
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_agent.tool_calls.broker import ReplyKeys
@@ -55,9 +55,14 @@ class LateReplies:
         found = await self._store.journal.find_call(event_id)
         if found is None:
             return LateReplyResult.UNKNOWN
-        exchanged = Exchanged(event_id, found[1].name, reply=event_document(reply))
+        run_id, call = found
+        exchanged = Exchanged(event_id, call.name, reply=event_document(reply))
         if outcome.input is not None:
-            return await self._store_input_request(found, outcome.input, exchanged)
+            run = await self._store.runs.get(run_id)
+            answerable = None if run is None else outcome.input.limit_to(run.input_methods)
+            if run is not None and answerable is not None:
+                return await self._store_input_request(run, event_id, answerable, exchanged)
+            outcome = refused_input(call.name, outcome.input)
         first = await self._store.journal.finish_call(
             event_id,
             result=outcome.result,
@@ -70,22 +75,12 @@ class LateReplies:
         return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
 
     async def _store_input_request(
-        self, found: tuple[str, StoredCall], request: InputRequest, exchanged: Exchanged
+        self, run: StoredRun, event_id: str, request: InputRequest, exchanged: Exchanged
     ) -> LateReplyResult:
-        run_id, call = found
-        run = await self._store.runs.get(run_id)
-        answerable = None if run is None else request.limit_to(run.input_methods)
-        if answerable is None:
-            outcome = refused_input(call.name, request)
-            first = await self._store.journal.finish_call(
-                call.event_id, result=outcome.result, failed=True, seconds=None, exchanged=exchanged
-            )
-            self._look()
-            return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
-        hosted = await self._find_agent(run_id)
+        hosted = self._agent_of(run)
         seconds = (hosted.agent.limits if hosted else Limits()).late_seconds  # a person's, not the tool's
         first = await self._store.journal.store_input_request(
-            call.event_id, answerable.to_document(), seconds=seconds, exchanged=exchanged
+            event_id, request.to_document(), seconds=seconds, exchanged=exchanged
         )
         self._look()
         return LateReplyResult.TAKEN if first else LateReplyResult.REPEATED
@@ -113,17 +108,15 @@ class LateReplies:
 
     async def _seconds_to_wait(self, run_id: str, name: str) -> float:
         """Return the seconds a run waits for the answer of a tool."""
-        hosted = await self._find_agent(run_id)
+        run = await self._store.runs.get(run_id)
+        hosted = None if run is None else self._agent_of(run)
         if hosted is None:
             return Limits().late_seconds
         tool = hosted.catalogue.current.tools.get(name)
         return (tool.timeout if tool is not None else None) or hosted.agent.limits.late_seconds
 
-    async def _find_agent(self, run_id: str) -> AgentHandle | None:
+    def _agent_of(self, run: StoredRun) -> AgentHandle | None:
         """Return the agent of a run, `None` if it is not there or not ready."""
-        run = await self._store.runs.get(run_id)
-        if run is None:
-            return None
         with acting_as(principal_of(run.request)):
             hosted = self._registry.find(run.agent)
         return hosted if isinstance(hosted, AgentHandle) else None

@@ -65,6 +65,18 @@ async def test_what_only_a_client_of_mcp_can_answer_is_denied_elsewhere(rig: Rig
     assert by_hand.status_code == 403
 
 
+async def test_a_late_request_that_no_one_can_answer_ends_the_call(rig: Rig) -> None:
+    async with rig.agent(asks_for(("report", {})), says("A pity.")) as agent:
+        started = await agent.post(background=True)
+        call = await rig.tool.called()
+        requests = {"requests": {"folders": {"method": "roots/list"}}}
+        await rig.tool.answer(call, requests, **{"ce-beckonstate": "input_required"})
+        await agent.until(started["id"], "completed")
+
+    (result,) = agent.results_sent()
+    assert "report needs roots/list of its client, which only a client at /mcp can answer" in result
+
+
 async def test_a_client_gets_all_requests_in_one_result_and_may_answer_in_parts(rig: Rig) -> None:
     async with rig.agent() as agent:
         client = TaskClient(agent.http, WITH_ALL)

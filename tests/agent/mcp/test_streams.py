@@ -201,6 +201,8 @@ async def listeners(server: McpServer, number: int) -> None:
 
 async def test_changes_are_shown_to_clients_that_subscribe(start_mcp: StartMcp) -> None:
     async with start_mcp() as server, server.client(MODERN) as client:
+        declared = (await server.modern("server/discover")).json()["result"]["capabilities"]
+        assert (declared["tools"], declared["prompts"]) == ({"listChanged": True}, {})
         async with client.listen(tools_list_changed=True, prompts_list_changed=True) as subscription:
             assert subscription.honored.tools_list_changed is True
             assert subscription.honored.prompts_list_changed is None

@@ -18,7 +18,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.agent_tool import agent_behind
 from beckon_agent.api.mcp.call import MadeCall, RequestedCall, refuse_call
-from beckon_agent.api.mcp.elicitation import (
+from beckon_agent.api.mcp.input_requests import (
     Context,
     OpenRequest,
     deny_call,

@@ -32,8 +32,8 @@ from beckon_agent.api.mcp.call import (
     SendProgress,
     to_refusal,
 )
-from beckon_agent.api.mcp.elicitation import input_methods, refuse_request, request_approval
 from beckon_agent.api.mcp.event_methods import EventMethods
+from beckon_agent.api.mcp.input_requests import input_methods, refuse_request, request_approval
 from beckon_agent.api.mcp.notifications import Changes, TooManyListeners
 from beckon_agent.api.mcp.pages import page_of
 from beckon_agent.api.mcp.resources import RunResources

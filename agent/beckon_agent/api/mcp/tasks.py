@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.call import RequestedCall
-from beckon_agent.api.mcp.elicitation import input_methods, open_requests, take_answers, takes_forms
+from beckon_agent.api.mcp.input_requests import input_methods, open_requests, take_answers, takes_forms
 from beckon_agent.api.mcp.results import output_schema, to_call_result
 from beckon_agent.api.mcp.stored_calls import StoredCalls, is_slow, task_members
 from beckon_agent.core.context import request_id

@@ -62,24 +62,22 @@ class ApprovalAnswer(BaseModel):
 class Answers:
     """A client's decisions about the calls of one run, and forms of the run that it has filled in.
 
-    They are followed by the `part` of the run.
+    They are followed by the `part` of the run. Without either, forms had these answers before.
     """
 
     run: StoredRun
     part: int
     decided: Sequence[tuple[StoredCall, ApprovalAnswer]]
     filled: Sequence[tuple[StoredCall, InputRequest]]
-    repeats_forms: bool = False
-    """True if forms had these answers before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The part of a run that answers a request; the `past` first suspensions of the run have ended."""
+    """The part of a run that answers a request; the first `suspensions` of the run have ended."""
 
     run: StoredRun
     part: int = 1
-    past: int = 0
+    suspensions: int = 0
 
 
 async def read_answers(
@@ -110,7 +108,7 @@ async def read_answers(
     waiting = [call for call in (await store.runs.load_past(run.id)).calls if _wanted_approval(call)]
     if not decided:  # forms end no part: the response of the last decisions continues
         part = 1 + len({call.step for call in waiting if call.decision is not None})
-        return Answers(run, part, (), filled, repeats_forms=not filled)
+        return Answers(run, part, (), filled)
     step = max(call.step for call, _ in decided)
     _check_whole([call for call in waiting if call.step == step], decided)
     return Answers(run, 1 + len({call.step for call in waiting if call.step <= step}), decided, filled)
@@ -265,17 +263,17 @@ class ResponseCreator:
 
     async def _resume_run(self, answers: Answers) -> Begun:
         run, engine = answers.run, self.streamer.engine
-        past = 0
-        if answers.filled or answers.repeats_forms:
+        suspensions = 0
+        if answers.filled or not answers.decided:
             # Counted before the answers: the suspension that they end is among them.
-            past = await self.streamer.count_suspensions(run)
-            past -= not answers.filled and run.status == "suspended"
+            suspensions = await self.streamer.count_suspensions(run)
+            suspensions -= not answers.filled and run.status == "suspended"
         await decide_calls(run, answers.decided, engine)
         for call, form in answers.filled:
             if not await engine.answer_input(call.event_id, form):
                 message = f"{input_id(call.event_id)}: another answer was given at this moment"
                 raise ApiError(409, message, code="already_decided", param="input")
-        return Begun(run, answers.part, past)
+        return Begun(run, answers.part, suspensions)
 
     async def find_response(
         self, response: str, owner: str, *, param: str = "response_id"

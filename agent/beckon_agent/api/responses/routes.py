@@ -89,10 +89,12 @@ class _Face:
         *,
         hold: bool,
         include: Sequence[str] | None,
-        past: int = 0,
+        suspensions: int = 0,
     ) -> EventStream:
         """Answer with the events of a response after a sequence number."""
-        following = self.streamer.follow_part(run, part, hold=hold, include=include or (), past=past)
+        following = self.streamer.follow_part(
+            run, part, hold=hold, include=include or (), suspensions=suspensions
+        )
         batches = PacedStream(following)
         types = types_of(run, include or ())
         return EventStream(server_sent(batches, self.pace.keep_alive, after, types), self.pace.stalled)
@@ -122,13 +124,15 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
         with api_errors():
             types = choose_types(body.include or (), request.headers)
             begun = await face.creator.begin_response(body, face.owner_of(request), types)
-            run, part, past = begun.run, begun.part, begun.past
+            run, part, ended = begun.run, begun.part, begun.suspensions
             if body.stream:
-                return face.stream_response(run, part, -1, hold=False, include=body.include, past=past)
+                return face.stream_response(
+                    run, part, -1, hold=False, include=body.include, suspensions=ended
+                )
             if body.background:
-                state = state_of_run(run, begun=part > 1 or past > 0)
+                state = state_of_run(run, begun=part > 1 or ended > 0)
                 return JsonResponse(response_document(run, part, state, ()))
-            whole = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()), past)
+            whole = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()), ended)
             return JsonResponse(await unless_gone(request.receive, whole))
 
 

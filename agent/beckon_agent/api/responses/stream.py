@@ -124,26 +124,28 @@ class ResponseStreamer:
     store: Store
 
     def follow_part(
-        self, run: StoredRun, part: int, *, hold: bool, include: Sequence[str] = (), past: int = 0
+        self, run: StoredRun, part: int, *, hold: bool, include: Sequence[str] = (), suspensions: int = 0
     ) -> AsyncGenerator[list[Event]]:
         """Yield all events of a part of a run, as they occur.
 
-        The `past` first suspensions of the run have ended.
+        The first `suspensions` of the run have ended.
         """
         encoder = Encoder(run, part, types=types_of(run, include), reports=PROGRESS in include)
-        return self._encode_events(encoder, run, part, hold=hold, past=past)
+        return self._encode_events(encoder, run, part, hold=hold, suspensions=suspensions)
 
     async def wait_for_end(
-        self, run: StoredRun, part: int, types: ItemTypes | None = None, past: int = 0
+        self, run: StoredRun, part: int, types: ItemTypes | None = None, suspensions: int = 0
     ) -> ResponseDocument:
-        """Return a part of a run at its end or at a suspension after the `past` first ones.
+        """Return a part of a run at its end, or at a suspension after the first `suspensions`.
 
         A run is suspended while a tool takes its time. Raises `ApiError` if the run failed without any
         output. A failure after output is part of the response: an error would hide the output, and after a
         call the client would repeat what the call has done.
         """
         encoder = Encoder(run, part, types=types)
-        async with aclosing(self._encode_events(encoder, run, part, hold=False, past=past)) as batches:
+        async with aclosing(
+            self._encode_events(encoder, run, part, hold=False, suspensions=suspensions)
+        ) as batches:
             async for _ in batches:
                 pass
         state = encoder.state
@@ -185,15 +187,15 @@ class ResponseStreamer:
         return max(found, noted, key=_count_calls)
 
     async def _encode_events(
-        self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool, past: int
+        self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool, suspensions: int
     ) -> AsyncGenerator[list[Event]]:
         yield encoder.begin_response()
-        async with aclosing(self.engine.follow(run.id, wait=hold or part > 1 or past > 0)) as events:
+        async with aclosing(self.engine.follow(run.id, wait=hold or part > 1 or suspensions > 0)) as events:
             async for _, event in events:
                 ended_at = await self._ended_at(run) if isinstance(event, RunFinished | RunFailed) else None
                 suspended = isinstance(event, RunSuspended)
-                waits = suspended and encoder.is_reached and not hold and past <= 0
-                past -= suspended
+                waits = suspended and encoder.is_reached and not hold and suspensions <= 0
+                suspensions -= suspended
                 yield encoder.feed_event(event, ended_at)
                 if encoder.is_paused or waits:
                     return
