@@ -114,13 +114,12 @@ bench-cluster: .venv/ready ## Measure on the cluster: beside Knative's RequestRe
 	$(BIN)/python -m bench.catalog
 	$(BIN)/python -m bench.broker --cluster
 
-VERSION ?= $(TAG)
 release: .venv/ready ## Write a version everywhere and cut the changelog for it: make release VERSION=1.2.3
-	@test '$(origin VERSION)' != file || { echo 'make release: no version; write make release VERSION=1.2.3' >&2; exit 2; }
+	@test -n '$(VERSION)' || { echo 'make release: no version; write make release VERSION=1.2.3' >&2; exit 2; }
 	@$(BIN)/python -m supply_chain.release cut '$(VERSION)'
 
-dist: .venv/ready $(PAGE)/LICENCES.txt ## Build a wheel of every room into dist/wheels: make dist VERSION=1.2.3
-	@$(BIN)/python -m supply_chain.wheels dist/wheels --version $(VERSION)
+dist: .venv/ready $(PAGE)/LICENCES.txt ## Build a wheel of every room into dist/wheels; of a release: make dist VERSION=1.2.3
+	@$(BIN)/python -m supply_chain.wheels dist/wheels $(if $(VERSION),--release '$(VERSION)')
 
 HELM ?= helm
 chart: .venv/ready ## Package the chart for a registry into dist/chart: make chart REGISTRY=registry.example/team

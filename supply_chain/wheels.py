@@ -2,10 +2,12 @@
 
 Each is built from a copy of its room, in which all rooms have one version and need each other at it. The
 wheel of the command line has the examples of `deploy/`, which `beckon up` starts where there is no such
-folder. The same sources give the same bytes.
+folder. The same sources give the same bytes, and other sources another version: installers cache a wheel by
+its version, and would mix the wheels of two builds.
 """
 
 import argparse
+import hashlib
 import re
 import shutil
 import subprocess
@@ -23,12 +25,14 @@ _LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules", "*.pyc", ".*")
 _OWN = re.compile(r'(?<!name = )"(beckon-[a-z]+)(\[[a-z,]+\])?"')
 
 
-def build_wheels(version: str, folder: Path) -> list[Path]:
-    """Build the wheels of all rooms at a version into a folder, and return their paths.
+def build_wheels(folder: Path, release: str | None = None) -> list[Path]:
+    """Build the wheels of all rooms into a folder, at the version of a release, and return their paths.
 
-    Raises `BadRelease`.
+    Without a release the version is the checkout's and a digest of the sources, `0.1.0+b1f0a93c27de`: a
+    local version (PEP 440), which an index such as PyPI refuses. Raises `BadRelease`.
     """
-    require_version(version)
+    if release is not None:
+        require_version(release)
     if not (ROOT / _VENDORED / "LICENCES.txt").exists():
         raise BadRelease(f"{_VENDORED} is empty, and the agent's page would not load; run: make page")
     folder.mkdir(parents=True, exist_ok=True)
@@ -36,8 +40,13 @@ def build_wheels(version: str, folder: Path) -> list[Path]:
     for old in before:
         old.unlink()
     with tempfile.TemporaryDirectory() as stage:
-        for room in ROOMS:
-            _build_wheel(_stage_room(room, version, Path(stage)), folder.resolve())
+        rooms = [_stage_room(room, Path(stage)) for room in ROOMS]
+        version = release or f"{current_version()}+b{digest_of(Path(stage))[:12]}"
+        for room in rooms:
+            pyproject = room / "pyproject.toml"
+            pinned = pin_version(pyproject.read_text(encoding="utf-8"), version)
+            pyproject.write_text(pinned, encoding="utf-8")
+            _build_wheel(room, folder.resolve())
     return sorted(folder.glob("*.whl"))
 
 
@@ -47,7 +56,16 @@ def pin_version(pyproject: str, version: str) -> str:
     return _OWN.sub(lambda found: f'"{found[1]}{found[2] or ""}=={version}"', stated)
 
 
-def _stage_room(room: str, version: str, stage: Path) -> Path:
+def digest_of(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of a folder's files, in hexadecimal."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()
+
+
+def _stage_room(room: str, stage: Path) -> Path:
     """Copy a room with all that its wheel has, and return the copy."""
     copy = stage / room
     shutil.copytree(ROOT / room, copy, ignore=_LEFT_OUT)
@@ -55,11 +73,10 @@ def _stage_room(room: str, version: str, stage: Path) -> Path:
     if room == "cli":
         shutil.copytree(ROOT / _EXAMPLES, copy / "beckon_cli" / "examples")
         shutil.copy(ROOT / "README.md", copy)
-    pyproject = copy / "pyproject.toml"
-    text = pin_version(pyproject.read_text(encoding="utf-8"), version)
-    if room == "cli":
-        text = text.replace("license = ", 'readme = "README.md"\nlicense = ', 1)
-    pyproject.write_text(text, encoding="utf-8")
+        pyproject = copy / "pyproject.toml"
+        text = pyproject.read_text(encoding="utf-8")
+        described = text.replace("license = ", 'readme = "README.md"\nlicense = ', 1)
+        pyproject.write_text(described, encoding="utf-8")
     return copy
 
 
@@ -75,11 +92,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build a wheel of every room.")
     parser.add_argument("folder", type=Path, help="where they go; wheels that are there are removed")
     parser.add_argument(
-        "--version", default=current_version(), help="the version of all of them (%(default)s)"
+        "--release", help="the version of all of them; without it, the checkout's and a digest of the sources"
     )
     options = parser.parse_args()
     try:
-        for wheel in build_wheels(options.version, options.folder):
+        for wheel in build_wheels(options.folder, options.release):
             sys.stdout.write(f"{wheel.stat().st_size / 1024:7.0f} KB  {wheel}\n")
     except BadRelease as error:
         sys.stderr.write(f"wheels: {error}\n")

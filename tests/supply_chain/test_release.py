@@ -65,12 +65,18 @@ def test_the_command_prints_the_version_of_the_files() -> None:
     assert printed.stdout.strip() == current_version()
 
 
-def test_make_builds_images_and_wheels_of_the_version_of_the_files() -> None:
+@pytest.mark.parametrize(
+    ("setting", "option"), [((), ""), (("VERSION=1.2.3",), " --release 1.2.3")], ids=["checkout", "release"]
+)
+def test_make_builds_the_wheels_of_a_release_only_where_it_is_given(
+    setting: tuple[str, ...], option: str
+) -> None:
     printed = subprocess.run(
-        ("make", "--dry-run", "dist"), cwd=ROOT, capture_output=True, text=True, check=True
+        ("make", "--dry-run", "dist", *setting), cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
 
-    assert f"--version {current_version()}" in printed
+    command = " ".join(printed.splitlines()[-1].replace("'", "").split())
+    assert command == f".venv/bin/python -m supply_chain.wheels dist/wheels{option}"
 
 
 def test_no_other_file_names_an_image_by_a_version() -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from supply_chain.packages import distribution_of
-from supply_chain.release import BadRelease
+from supply_chain.release import BadRelease, current_version
 from supply_chain.sbom import ROOMS
-from supply_chain.wheels import build_wheels, pin_version
+from supply_chain.wheels import build_wheels, digest_of, pin_version
 from tests.docs.blocks import ROOT, commands_of
 from tests.e2e.local_platform import LocalPlatform
 
@@ -28,7 +28,12 @@ STARTS = [command for command in commands_of(README, "release") if command.start
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return build_wheels(VERSION, tmp_path_factory.mktemp("wheels"))
+    return build_wheels(tmp_path_factory.mktemp("wheels"), VERSION)
+
+
+@pytest.fixture(scope="module")
+def unreleased(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return build_wheels(tmp_path_factory.mktemp("unreleased"))
 
 
 class _QuietHandler(SimpleHTTPRequestHandler):
@@ -102,25 +107,41 @@ def installed(index: str, tmp_path_factory: pytest.TempPathFactory) -> Installed
 
 
 def test_every_room_has_a_wheel_and_the_same_sources_give_the_same_bytes(
-    wheels: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wheels: list[Path], unreleased: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    again = build_wheels(VERSION, tmp_path)
+    again = build_wheels(tmp_path)
 
     names = [f"{distribution_of(room).replace('-', '_')}-{VERSION}-py3-none-any.whl" for room in ROOMS]
-    assert [wheel.name for wheel in wheels] == [wheel.name for wheel in again] == sorted(names)
-    for first, second in zip(wheels, again, strict=True):
+    assert [wheel.name for wheel in wheels] == sorted(names)
+    assert [wheel.name for wheel in unreleased] == [wheel.name for wheel in again]
+    for first, second in zip(unreleased, again, strict=True):
         assert first.read_bytes() == second.read_bytes(), first.name
+
+
+def test_other_sources_without_a_release_have_another_version(tmp_path: Path, unreleased: list[Path]) -> None:
+    (tmp_path / "room").mkdir()
+    source = tmp_path / "room" / "module.py"
+    digests = set()
+    for text in ("one = 1\n", "one = 2\n", "one = 1\n"):
+        source.write_text(text)
+        digests.add(digest_of(tmp_path))
+    source.rename(source.with_name("other.py"))
+    digests.add(digest_of(tmp_path))
+
+    assert len(digests) == 3
+    (version,) = {wheel.name.split("-")[1] for wheel in unreleased}
+    assert re.fullmatch(re.escape(current_version()) + r"\+b[0-9a-f]{12}", version)
 
 
 @pytest.mark.parametrize("start", STARTS)
 def test_the_readmes_commands_start_the_platform_without_a_checkout(
-    start: str, installed: Installed, wheels: list[Path], tmp_path: Path
+    start: str, installed: Installed, unreleased: list[Path], tmp_path: Path
 ) -> None:
     # An empty setting counts as unset, as for a user who has set nothing.
     settings = {"PYTHONPATH": "", "BECKON_MANIFESTS": "", **installed.uv_settings}
     (tmp_path / "dist").mkdir()
-    (tmp_path / "dist" / "wheels").symlink_to(wheels[0].parent)
+    (tmp_path / "dist" / "wheels").symlink_to(unreleased[0].parent)
     # Below `make`, the banner would name its targets.
     command = ("sh", "-c", f"unset MAKELEVEL; exec {UV.parent}/{start}")
     platform = LocalPlatform(ROOT / "deploy" / "examples", tmp_path, settings, command=command)
@@ -164,4 +185,4 @@ def test_what_a_room_needs_of_another_has_the_same_version() -> None:
 @pytest.mark.parametrize("version", ["", "v1.2.3", "1.2", "1.2.3; rm -rf /"])
 def test_what_is_no_version_is_refused(version: str, tmp_path: Path) -> None:
     with pytest.raises(BadRelease, match="no version of a release"):
-        build_wheels(version, tmp_path)
+        build_wheels(tmp_path, version)
