@@ -42,14 +42,14 @@ async def _measure(server: str, questions: Sequence[Question]) -> int:
     index = Index(tools)
     rows, lower = [], False
     async with ModelClient(f"{server}/v1", "", MODEL) as client:
-        model = DialectModel(client, "auto")
+        model = DialectModel(client, "prompted")
         for limit in _LIMITS:
             begun = time.monotonic()
             ours: list[Call | None] = []
             direct: list[Call | None] = []
             for question in questions:
                 request = offer(question, tools, index, limit)
-                ours.append(await ask_agent(model, request))
+                ours.append(await ask_agent(model, server, request))
                 direct.append(await asyncio.to_thread(ask_directly, server, request))
             scores = [count_right(questions, calls) for calls in (ours, direct)]
             lower = lower or any(agent < alone for agent, alone in zip(*scores, strict=True))

@@ -1,5 +1,6 @@
 """One question, by the agent's own code and straight at the model's server."""
 
+import asyncio
 import contextlib
 import os
 import subprocess
@@ -67,8 +68,9 @@ def offer(question: Question, tools: dict[str, Tool], index: Index, limit: int) 
     )
 
 
-async def ask_agent(model: DialectModel, request: Offer) -> Call | None:
+async def ask_agent(model: DialectModel, server: str, request: Offer) -> Call | None:
     """Return the first call of the agent's turn, `None` for an answer in text."""
+    await asyncio.to_thread(_clear_cache, server)
     items = model.stream(request.messages, request.tools, Options(temperature=0, max_tokens=LIMIT))
     calls = [call for item in [item async for item in items] if isinstance(item, Turn) for call in item.calls]
     return (calls[0].name, calls[0].arguments) if calls else None
@@ -76,6 +78,7 @@ async def ask_agent(model: DialectModel, request: Offer) -> Call | None:
 
 def ask_directly(server: str, request: Offer) -> Call | None:
     """Return the call in an answer to the same prompt and schema, without any of the agent's code between."""
+    _clear_cache(server)
     declarations = [declare(tool, Profile.LLAMA_CPP) for tool in request.tools]
     body = {
         "model": MODEL,
@@ -91,6 +94,16 @@ def ask_directly(server: str, request: Offer) -> Call | None:
     except ValueError:  # cut off
         return None
     return (said["tool"], to_json(said["arguments"])) if "tool" in said else None
+
+
+def _clear_cache(server: str) -> None:
+    """Let the server forget the prompt before.
+
+    It goes on from the part that two prompts have in common, and what is computed in other portions has
+    other roundings, which change an answer of so small a model.
+    """
+    body = {"prompt": "-", "max_tokens": 1, "model": MODEL}
+    httpx.post(f"{server}/v1/completions", json=body, timeout=_ANSWER_SECONDS).raise_for_status()
 
 
 @contextlib.contextmanager

@@ -44,5 +44,5 @@ def test_its_calls_are_valid_and_right_as_often(server: str, limit: int) -> None
 
 async def _ask_all(server: str, request: list[Offer]) -> list[Call | None]:
     async with ModelClient(f"{server}/v1", "", MODEL) as client:
-        model = DialectModel(client, "auto")
-        return [await ask_agent(model, one) for one in request]
+        model = DialectModel(client, "prompted")
+        return [await ask_agent(model, server, one) for one in request]

@@ -121,6 +121,7 @@ def main() -> None:
     parameters.cors_origins = f"http://127.0.0.1:{parameters.port}"  # no page of a browser but its own
     parameters.ui = parameters.endpoint_slots = False  # the second shows the prompts of others
     parameters.n_ctx, parameters.n_parallel, parameters.n_predict = _CONTEXT, 1, _LONGEST_ANSWER
+    parameters.cache_ram_mib = 0  # of earlier prompts beside the last one: 8 GiB by default
     # Threads that share a core with another program wait for each other: one of two cores is a free one.
     threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 2) - 1))
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
