@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.a2a.calls import CALL, A2aCall
 from beckon_agent.api.http.errors import refuse_request
+from beckon_agent.api.http.middleware import replay_body
 from beckon_agent.api.http.streaming import ClientGone, unless_gone
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.core.context import owner_of
@@ -95,7 +96,7 @@ class A2aFace:
             answering = _limit_stalls(_mark_refusal(send, found), self._stalled)
 
             async def answer_request() -> None:
-                await interfaces(inner, _replay_body(body, receive), answering)
+                await interfaces(inner, replay_body(body, receive), answering)
 
             await unless_gone(receive, answer_request())
 
@@ -181,15 +182,6 @@ def _import_protocol() -> ModuleType:
     from beckon_agent.api.a2a import protocol  # noqa: PLC0415  # heavy, and not always needed
 
     return protocol
-
-
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return receive_again
 
 
 def _mark_refusal(send: Send, call: A2aCall) -> Send:

@@ -75,12 +75,7 @@ class BodyLimit:
                 scope, receive, send, 408, f"the body did not come within {self._seconds:g} seconds"
             )
             return
-        pending = [first]
-
-        async def replay_body() -> Message:
-            return pending.pop() if pending else await receive()
-
-        await self._app(scope, replay_body, send)
+        await self._app(scope, _begin_with(first, receive), send)
 
     async def _read_body(self, receive: Receive) -> Message:
         """Return the whole body as one message, or the client's disconnect."""
@@ -124,6 +119,20 @@ def _declared_length(headers: Iterable[tuple[bytes, bytes]]) -> int:
     """Return the length announced by the client, 0 for none."""
     text = next((value for name, value in headers if name == b"content-length"), b"")
     return int(text) if text.isdigit() else 0
+
+
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that begins with a body that was read already."""
+    return _begin_with({"type": "http.request", "body": body, "more_body": False}, receive)
+
+
+def _begin_with(first: Message, receive: Receive) -> Receive:
+    pending = [first]
+
+    async def receive_again() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return receive_again
 
 
 async def _discard_body(receive: Receive) -> None:

@@ -23,6 +23,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
+from beckon_agent.api.http.middleware import replay_body
 from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.agent_tool import with_agent_tool
@@ -191,7 +192,7 @@ class McpFace:
             await taken(request.scope, receive, send)
             return
         answering = name_session(send, opening.capabilities) if opening.begins else send
-        replayed = _replay_body(body, receive)
+        replayed = replay_body(body, receive)
         info = notifications.current.get()
         may_request = opening.calls and info.input_methods and self._settings.calls is not None
         if opening.streams or may_request or (opening.calls and info.is_logged):
@@ -276,7 +277,7 @@ async def _answer_batch(request: Request, body: bytes, handlers: Handlers) -> Re
         async def gather_body(part: Message) -> None:
             answer.extend(part.get("body", b""))
 
-        replayed = _replay_body(json.dumps(message).encode(), request.receive)
+        replayed = replay_body(json.dumps(message).encode(), request.receive)
         await handlers.plain.handle_request(request.scope, replayed, gather_body)
         return bytes(answer)
 
@@ -290,15 +291,6 @@ def _import_protocol() -> ModuleType:
     from beckon_agent.api.mcp import protocol  # noqa: PLC0415  # heavy, and not always needed
 
     return protocol
-
-
-def _replay_body(body: bytes, receive: Receive) -> Receive:
-    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return receive_again
 
 
 _THIS_MACHINE = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
