@@ -35,7 +35,7 @@ FOLDERS = (
     "serving",
     "broker_class",
 )
-PYTEST = ("--timeout=600", "--tb=short", "--durations=10", "-p", "no:randomly")
+PYTEST = ("--timeout=600", "--tb=short", "--durations=40", "-p", "no:randomly")
 
 
 def main(arguments: list[str]) -> int:
