@@ -32,9 +32,9 @@ ask: .venv/run ## Ask one question: make ask Q="What is 17% of 2340?"
 	@test -n "$$QUESTION" || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
 	@exec $(BIN)/beckon ask -- "$$QUESTION"
 
-# Part of a test's time is waiting for processes, so one test more than there are cores runs at once; and
-# each of the hundreds of processes would compile all that it imports where bytecode may not be written.
-WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` + 1)
+# Half of a test's time is waiting for processes, so there are two workers for each core; and each of the
+# hundreds of processes would compile all that it imports where bytecode may not be written.
+WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` '*' 2)
 test: check ## Style, strict types, layer rules, and every test that needs no cluster
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
 

@@ -24,7 +24,8 @@ async def _end_of_call(broker_url: str) -> tuple[int, str, object]:
 
 
 async def _call(shim: Shim) -> tuple[int, str, object]:
-    status, _, body = await shim.call(prefer="wait=0.5")
+    # Long enough that no stall of this machine is the whole of it.
+    status, _, body = await shim.call(prefer="wait=2")
     problem = json.loads(body)
     return status, problem["type"].rpartition("/")[2], problem["delivered"]
 
