@@ -2,8 +2,8 @@
 
 Each is built from a copy of its room, in which all rooms have one version and need each other at it. The
 wheel of the command line has the examples of `deploy/`, which `beckon up` starts where there is no such
-folder. The same sources give the same bytes, and other sources another version: installers cache a wheel by
-its version, and would mix the wheels of two builds.
+folder. The same sources give the same bytes. Where no release is named, other sources have another version:
+installers cache a wheel by its version, and would mix the wheels of two builds.
 """
 
 import argparse

@@ -42,6 +42,7 @@ async def _measure(server: str, questions: Sequence[Question]) -> int:
     index = Index(tools)
     rows, lower = [], False
     async with ModelClient(f"{server}/v1", "", MODEL) as client:
+        # The dialect that `auto` settles on here, after requests that only one of the two would make.
         model = DialectModel(client, "prompted")
         for limit in _LIMITS:
             begun = time.monotonic()

@@ -44,5 +44,6 @@ def test_its_calls_are_valid_and_right_as_often(server: str, limit: int) -> None
 
 async def _ask_all(server: str, request: list[Offer]) -> list[Call | None]:
     async with ModelClient(f"{server}/v1", "", MODEL) as client:
+        # The dialect that `auto` settles on here, after requests that only one of the two would make.
         model = DialectModel(client, "prompted")
         return [await ask_agent(model, server, one) for one in request]

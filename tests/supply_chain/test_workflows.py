@@ -143,6 +143,29 @@ def test_the_jobs_of_images_have_all_images() -> None:
     assert scan["images"]["strategy"]["matrix"]["image"] == list(IMAGES)
 
 
+def test_the_wheels_of_a_release_have_the_version_of_its_tag(tmp_path: Path) -> None:
+    (step,) = [
+        step
+        for step in read_workflow("release")["jobs"]["wheels"]["steps"]
+        if "make dist" in step.get("run", "")
+    ]
+    make = tmp_path / "make"
+    make.write_text('#!/bin/sh\necho "$*"\n')
+    make.chmod(0o755)
+    environment = {"VERSION": "1.2.3", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    printed = subprocess.run(
+        ("bash", "-euo", "pipefail", "-c", step["run"]),
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert step["env"] == {"VERSION": "${{ needs.version.outputs.version }}"}
+    assert printed.split() == ["dist", "sbom", "VERSION=1.2.3"]
+
+
 @pytest.mark.parametrize(("version", "kind"), [("1.2.3", "--latest"), ("1.2.3rc1", "--prerelease")])
 def test_the_release_on_github_has_notes_wheels_and_bills(tmp_path: Path, version: str, kind: str) -> None:
     environment, calls = fake_gh(tmp_path)
