@@ -26,6 +26,11 @@ from hypothesis import settings
 from beckon_runtime.logs import log_config
 from tests.nats_server import NatsServer
 
+# A test that starts `make`, or the banner, which names the targets of a `make` above it, gives the same
+# result below `make test` as below pytest alone.
+for _variable in ("MAKELEVEL", "MAKEFLAGS", "MFLAGS"):
+    os.environ.pop(_variable, None)
+
 settings.register_profile("explore", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "explore")

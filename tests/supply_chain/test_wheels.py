@@ -142,8 +142,7 @@ def test_the_readmes_commands_start_the_platform_without_a_checkout(
     settings = {"PYTHONPATH": "", "BECKON_MANIFESTS": "", **installed.uv_settings}
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "wheels").symlink_to(unreleased[0].parent)
-    # Below `make`, the banner would name its targets.
-    command = ("sh", "-c", f"unset MAKELEVEL; exec {UV.parent}/{start}")
+    command = ("sh", "-c", f"exec {UV.parent}/{start}")
     platform = LocalPlatform(ROOT / "deploy" / "examples", tmp_path, settings, command=command)
     try:
         platform.wait_until_ready()
