@@ -6,7 +6,7 @@ through a broker, is hidden from subscribers, and returns on their replies. With
 that matches the Trigger it came from would go round for ever.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ def _seal(
     extensions = {name: value for name, value in event.extensions.items() if name != TTL}
     if ARRIVAL_TIME not in extensions:
         extensions[ARRIVAL_TIME] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    return Envelope(broker, replace(event, extensions=extensions), ttl, headers)
+    return Envelope(broker, event.with_extensions(extensions), ttl, headers)
 
 
 def passed_headers(headers: RawHeaders) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ it is right.
 import base64
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -112,12 +112,28 @@ class CloudEvent:
 
     def extended(self, **extensions: AttributeValue) -> "CloudEvent":
         """Return a copy with these extension attributes set."""
-        return replace(self, extensions={**self.extensions, **extensions})
+        return self.with_extensions({**self.extensions, **extensions})
 
     def without(self, *names: str) -> "CloudEvent":
         """Return a copy without these extension attributes."""
         remaining = {name: value for name, value in self.extensions.items() if name not in names}
-        return replace(self, extensions=remaining)
+        return self.with_extensions(remaining)
+
+    def with_extensions(self, extensions: Mapping[str, AttributeValue]) -> "CloudEvent":
+        """Return a copy with exactly these extension attributes."""
+        # By hand: `dataclasses.replace` takes as long as all checks of the event.
+        return CloudEvent(
+            self.id,
+            self.source,
+            self.type,
+            self.data,
+            self.datacontenttype,
+            self.dataschema,
+            self.subject,
+            self.time,
+            extensions,
+            self.specversion,
+        )
 
     def json(self) -> object:
         """Return the data parsed as JSON, `None` without data.
