@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from beckon_broker.app import Ingress, Pages, build_app
 from beckon_broker.courier import Terms
 from beckon_broker.dispatcher import Dispatcher
-from beckon_broker.inbox import Inboxes
+from beckon_broker.inbox import Inboxes, InboxPosts
 from beckon_broker.log import Log
 from beckon_broker.memory_log import Backlog, MemoryLog
 from beckon_broker.metrics import Metrics
@@ -65,8 +65,9 @@ class Service:
         settings, metrics, log = self._settings, Metrics(), self._open_log()
         async with contextlib.AsyncExitStack() as stack:
             sender = await stack.enter_async_context(Sender(settings.max_event_bytes))
-            post = sender.post if self._traced is None else self._traced(sender.post)
-            dispatcher = Dispatcher(post, log, metrics, self._terms(), self._inboxes(post))
+            to_inboxes = await stack.enter_async_context(InboxPosts())
+            inboxes = self._inboxes(self._wrap(to_inboxes.post))
+            dispatcher = Dispatcher(self._wrap(sender.post), log, metrics, self._terms(), inboxes)
             source = await self._open_source(dispatcher, stack)
             await source.catch_up()
             ingress = Ingress(dispatcher, source, metrics, settings.max_event_bytes)
@@ -90,6 +91,10 @@ class Service:
                 handing_out.cancel()
                 following.cancel()
             return await dispatcher.stop()
+
+    def _wrap(self, post: Post) -> Post:
+        """Return the posts with their spans, if there is a collector for them."""
+        return post if self._traced is None else self._traced(post)
 
     def _inboxes(self, post: Post) -> Inboxes | None:
         """Return the inboxes of the shim, if the settings name them."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from beckon_broker.envelope import BrokerName
 from beckon_contract.cloudevents.events import AttributeValue
+from beckon_contract.cloudevents.extensions import to_text
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
 from beckon_contract.knative.delivery import DEFAULT_DELIVERY, Delivery
-from beckon_contract.knative.filters import EventFilter, to_text
+from beckon_contract.knative.filters import EventFilter
 from beckon_contract.knative.triggers import (
     GROUP,
     Broker,

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from beckon_contract.knative.addresses import Unaddressable, published_address
 from beckon_contract.kubernetes_objects import READY, condition
+from beckon_runtime.posts import Target
 from beckon_shim import responses
 from beckon_shim.messages import Answer
 from beckon_sources.api_types import Document, name_of
@@ -17,18 +18,6 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PATH = re.compile(rf"/({_LABEL})/((?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*)\Z")
 _KNOWN_PATHS = 4096
-
-
-class Target(NamedTuple):
-    """The destination of events: URL, trusted certificates, token audience.
-
-    `ca_certs` are PEM certificates to trust in addition to the system's; `audience` is empty if no token is
-    needed. It is a plain tuple, because it is looked up for every post.
-    """
-
-    url: str
-    ca_certs: str = ""
-    audience: str = ""
 
 
 class Brokers(Protocol):

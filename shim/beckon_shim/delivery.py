@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+from beckon_runtime.post_client import PostClient
+from beckon_runtime.posts import Ack, RawHeader, Target
 from beckon_shim import responses
 from beckon_shim.bearers import Bearers, NoToken
-from beckon_shim.brokers import Target
-from beckon_shim.client import Client
-from beckon_shim.messages import Ack, Answer, RawHeader
+from beckon_shim.messages import Answer
 from beckon_shim.waiters import Waiter, Waiters
 
 
@@ -37,7 +37,7 @@ class _Authorised:
 class BrokerPosts:
     """Posts events to Brokers; each post ends in one call of its callback."""
 
-    def __init__(self, client: Client, bearers: Bearers) -> None:
+    def __init__(self, client: PostClient, bearers: Bearers) -> None:
         self._client = client
         self._bearers = bearers
         self._without_token: set[asyncio.Task[None]] = set()

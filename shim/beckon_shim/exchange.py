@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from beckon_shim.messages import RawHeader
+from beckon_runtime.posts import RawHeader
 from beckon_shim.receipts import Receipts
 from beckon_shim.status import Metrics
 from beckon_shim.tokens import Tokens

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol
 
-from beckon_shim.brokers import Target
-from beckon_shim.client import Client
-from beckon_shim.messages import RawHeader, Request, WireEvent
+from beckon_runtime.post_client import PostClient
+from beckon_runtime.posts import RawHeader, Target
+from beckon_shim.messages import Request, WireEvent
 
 _AT_ONCE = 64
 _REPORTS_AT_ONCE = 16
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class LateReplies:
     """Posts late replies to the sink's URL, or logs them without one. At most 64 are posted at a time."""
 
-    def __init__(self, url: str | None, client: Client) -> None:
+    def __init__(self, url: str | None, client: PostClient) -> None:
         self._url = url
         self._client = client
         self._busy = 0
@@ -145,7 +145,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 class Peers:
     """Passes replies, dead letters, reports and receipts to their replica."""
 
-    def __init__(self, addresses: ReplicaAddresses, own: str, client: Client) -> None:
+    def __init__(self, addresses: ReplicaAddresses, own: str, client: PostClient) -> None:
         self._addresses = addresses
         self._own = (FORWARDED, own.encode())
         self._client = client

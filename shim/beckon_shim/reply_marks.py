@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from beckon_contract.cloudevents.events import RESERVED, EventError
 from beckon_contract.cloudevents.extensions import PROGRESS, PROGRESS_MARK, STATE
 from beckon_contract.correlation import Claim, is_of_call
+from beckon_runtime.posts import RawHeader
 from beckon_shim.exchange import Marks
-from beckon_shim.messages import RawHeader, WireEvent
+from beckon_shim.messages import WireEvent
 from beckon_shim.tokens import Tokens
 from beckon_shim.waiters import Waiter, Waiters
 

@@ -1,8 +1,9 @@
 """The answers to callers: one function for each end of a call."""
 
 from beckon_contract.cloudevents.events import EventError, EventFormatError
+from beckon_runtime.posts import Ack
 from beckon_runtime.problem import Problem
-from beckon_shim.messages import Ack, Answer, WireEvent, of_problem
+from beckon_shim.messages import Answer, WireEvent, of_problem
 
 REPLIED = "replied"
 # Without a reader: the caller is gone (nginx counts it as 499, too).

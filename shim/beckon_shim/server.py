@@ -19,9 +19,10 @@ import httptools
 
 from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_runtime.logs import point_to_log
+from beckon_runtime.posts import RawHeader
 from beckon_runtime.problem import Problem
 from beckon_runtime.process import copies_of
-from beckon_shim.messages import Answer, Handler, HangUp, Piece, RawHeader, Request, of_problem
+from beckon_shim.messages import Answer, Handler, HangUp, Piece, Request, of_problem
 from beckon_shim.stream import Stream
 
 _BACKLOG = 4096

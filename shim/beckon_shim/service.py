@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from beckon_contract.correlation import SCHEME, BadCredential, Keyring, check_request
 from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.post_client import PostClient
 from beckon_runtime.problem import Problem
 from beckon_shim.bearers import Bearers, no_account
 from beckon_shim.brokers import Templates
 from beckon_shim.calls import Calls, Deadlines, Limits
-from beckon_shim.client import Client
 from beckon_shim.delivery import BrokerPosts, at_shutdown
 from beckon_shim.exchange import Exchange, Marks, ids_in
 from beckon_shim.messages import Answer, Handler, HangUp, Request, Respond, of_problem
@@ -148,7 +148,7 @@ class Service:
         self.reply_port: int = sockets[1].getsockname()[1]
         self.waiters = Waiters()
         self.metrics = Metrics()
-        self._side = Client(_SIDE_SECONDS, _SIDE_CONNECT_SECONDS)
+        self._side = PostClient(_SIDE_SECONDS, _SIDE_CONNECT_SECONDS)
         addresses = PodAddresses(self.reply_port) if settings.pod_ip else Addresses(settings.peers)
         peers = Peers(addresses, settings.own_name, self._side)
         exchange = Exchange(
@@ -162,7 +162,7 @@ class Service:
         brokers = Templates(settings.broker_url) if cluster is None else cluster.brokers
         self._status = Status(self.metrics, brokers)
         self._bearers = Bearers(no_account if cluster is None else cluster.issue)
-        self._posts = BrokerPosts(Client(settings.max_timeout, repeats=False), self._bearers)
+        self._posts = BrokerPosts(PostClient(settings.max_timeout, repeats=False), self._bearers)
         deadlines = Deadlines(waits.without_preference, settings.max_timeout)
         limits = Limits(settings.max_waiting, deadlines)
         calls = Calls(exchange, self._status, brokers, self._posts, limits)

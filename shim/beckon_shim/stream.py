@@ -7,7 +7,8 @@ import orjson
 
 from beckon_contract.cloudevents.events import from_http, to_structured
 from beckon_contract.cloudevents.extensions import FIRST_REPORTS
-from beckon_shim.messages import Answer, Piece, RawHeader, Respond, WireEvent
+from beckon_runtime.posts import RawHeader
+from beckon_shim.messages import Answer, Piece, Respond, WireEvent
 
 
 class Stream:

@@ -10,8 +10,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from beckon_broker.envelope import BrokerName, seal
-from beckon_broker.inbox import Inboxes
-from beckon_broker.sender import Sender
+from beckon_broker.inbox import Inboxes, InboxPosts
 from beckon_broker.settings import Settings
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Request, event_response, subscriber
@@ -97,10 +96,10 @@ async def test_a_token_chooses_among_the_addresses_of_the_shim_alone(replica: st
         async with (
             subscriber(port=port, host="127.0.0.2") as two,
             subscriber(port=port, host="127.0.0.3") as stranger,
-            Sender(100_000) as sender,
+            InboxPosts() as posts,
         ):
             inboxes = Inboxes(
-                sender.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
+                posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
             )
             sealed = seal(BrokerName("default", "default"), event().extended(replyid=f"{replica}.{NONCE}"))
             served = await inboxes.hand_over(sealed)
@@ -116,9 +115,9 @@ async def test_replies_that_come_during_a_look_up_wait_for_it() -> None:
 
     async with subscriber() as one:
         port = urlsplit(one.url).port or 0
-        async with subscriber(port=port, host="127.0.0.2") as two, Sender(100_000) as sender:
+        async with subscriber(port=port, host="127.0.0.2") as two, InboxPosts() as posts:
             inboxes = Inboxes(
-                sender.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
+                posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
             )
             replies = [event().extended(replyid=f"127-0-0-{last}.{NONCE}") for last in (1, 2)]
             sealed = [seal(BrokerName("default", "default"), each) for each in replies]
@@ -132,8 +131,8 @@ async def test_without_an_address_of_the_shim_a_reply_goes_by_its_trigger() -> N
     async def resolve(_: str) -> frozenset[str]:
         raise OSError("Name or service not known")
 
-    async with Sender(100_000) as sender:
-        inboxes = Inboxes(sender.post, "http://shim.test:8083/replies", "http://shim/", "replyid", resolve)
+    async with InboxPosts() as posts:
+        inboxes = Inboxes(posts.post, "http://shim.test:8083/replies", "http://shim/", "replyid", resolve)
         sealed = seal(BrokerName("default", "default"), event().extended(replyid=TOKEN))
 
         assert await inboxes.hand_over(sealed) == ""

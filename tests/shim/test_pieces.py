@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, to_binary
 from beckon_contract.correlation import Keyring, check_replica, pod_replica, verify
-from beckon_shim.brokers import Target, Templates
+from beckon_runtime.posts import Target
+from beckon_shim.brokers import Templates
 from beckon_shim.calls import Deadlines
 from beckon_shim.messages import Answer, WireEvent, read
 from beckon_shim.peers import Addresses, PodAddresses

@@ -8,9 +8,8 @@ import pytest
 import trustme
 import uvloop
 
-from beckon_shim.brokers import Target
-from beckon_shim.client import Client
-from beckon_shim.messages import Ack
+from beckon_runtime.post_client import PostClient
+from beckon_runtime.posts import Ack, Target
 from tests.patience import PATIENCE, until
 from tests.shim.support import Server, serving
 
@@ -25,13 +24,13 @@ def pem(ca: trustme.CA) -> str:
     return ca.cert_pem.bytes().decode()
 
 
-async def post(client: Client, server: Server, ca_certs: str) -> Ack:
+async def post(client: PostClient, server: Server, ca_certs: str) -> Ack:
     return await asyncio.wait_for(client.deliver(Target(server.url, ca_certs), [], b"{}"), PATIENCE)
 
 
 async def test_a_broker_is_trusted_whose_certificate_its_status_vouches_for() -> None:
     old, new = trustme.CA(), trustme.CA()
-    client = Client(5)
+    client = PostClient(5)
     async with serving(context_of(new, "127.0.0.1")) as server:
         for _ in range(2):
             assert (await post(client, server, pem(old) + pem(new))).status == 202
@@ -58,7 +57,7 @@ async def test_a_broker_that_is_not_trusted_gets_nothing(
     names: tuple[str, ...], ca_certs: str | None, words: str
 ) -> None:
     ca = trustme.CA()
-    client = Client(5)
+    client = PostClient(5)
     async with serving(context_of(ca, *names)) as server:
         ack = await post(client, server, pem(ca) if ca_certs is None else ca_certs)
         assert (ack.status, ack.sent) == (0, False)
@@ -71,7 +70,7 @@ def test_the_loop_that_the_shim_runs_on_verifies_alike() -> None:
     ca = trustme.CA()
 
     async def both() -> tuple[Ack, Ack]:
-        client = Client(5)
+        client = PostClient(5)
         async with serving(context_of(ca, "127.0.0.1")) as server:
             acks = await post(client, server, pem(ca)), await post(client, server, pem(trustme.CA()))
         await client.close()
@@ -86,7 +85,7 @@ def test_the_loop_that_the_shim_runs_on_verifies_alike() -> None:
 
 async def test_changed_certificates_count_from_the_next_post_on() -> None:
     trusted, other = trustme.CA(), trustme.CA()
-    client = Client(5)
+    client = PostClient(5)
     async with serving(context_of(trusted, "127.0.0.1")) as server:
         assert (await post(client, server, pem(trusted))).status == 202
         assert (await post(client, server, pem(other))).status == 0
@@ -96,7 +95,7 @@ async def test_changed_certificates_count_from_the_next_post_on() -> None:
 
 async def test_a_kept_alive_connection_over_tls_that_the_server_closed_is_opened_again() -> None:
     ca = trustme.CA()
-    client = Client(5)
+    client = PostClient(5)
     async with serving(context_of(ca, "127.0.0.1")) as server:
         burst = await asyncio.gather(*(post(client, server, pem(ca)) for _ in range(50)))
         assert {ack.status for ack in burst} == {202}

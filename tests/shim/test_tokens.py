@@ -9,12 +9,11 @@ import orjson
 import pytest
 from aiohttp import web
 
+from beckon_runtime.post_client import PostClient
+from beckon_runtime.posts import Ack, Target
 from beckon_shim.bearers import Bearers, Issued, NoToken, no_account
-from beckon_shim.brokers import Target
-from beckon_shim.client import Client
 from beckon_shim.cluster import Account, Cluster
 from beckon_shim.delivery import BrokerPosts
-from beckon_shim.messages import Ack
 from beckon_shim.service import Waits
 from tests.patience import PATIENCE, eventually
 from tests.shim.brokers import broker, brokers_at
@@ -128,7 +127,7 @@ class Issuer:
 
 async def test_a_refused_token_is_replaced_and_the_post_repeated_once(broker_server: Server) -> None:
     issuer = Issuer()
-    posts = BrokerPosts(Client(5), Bearers(issuer, fresh_seconds=0.0))
+    posts = BrokerPosts(PostClient(5), Bearers(issuer, fresh_seconds=0.0))
     good = "token-2"
 
     async def check(posted: Posted) -> web.Response | None:

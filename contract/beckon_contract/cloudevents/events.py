@@ -17,7 +17,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import orjson
 
-from beckon_contract.cloudevents.extensions import is_json, is_media_type, is_timestamp
+from beckon_contract.cloudevents.extensions import is_json, is_media_type, is_timestamp, to_text
 from beckon_contract.jsontext import NotJsonError, loads, members
 
 AttributeValue = str | int | bool
@@ -122,18 +122,8 @@ class CloudEvent:
     def with_extensions(self, extensions: Mapping[str, AttributeValue]) -> "CloudEvent":
         """Return a copy with exactly these extension attributes."""
         # By hand: `dataclasses.replace` takes as long as all checks of the event.
-        return CloudEvent(
-            self.id,
-            self.source,
-            self.type,
-            self.data,
-            self.datacontenttype,
-            self.dataschema,
-            self.subject,
-            self.time,
-            extensions,
-            self.specversion,
-        )
+        first = (self.id, self.source, self.type, self.data, self.datacontenttype, self.dataschema)
+        return CloudEvent(*first, self.subject, self.time, extensions, self.specversion)
 
     def json(self) -> object:
         """Return the data parsed as JSON, `None` without data.
@@ -215,7 +205,7 @@ def from_structured(
 def to_binary(event: CloudEvent) -> tuple[list[tuple[str, str]], bytes]:
     """Return the headers and the body of an event in binary mode."""
     headers = [
-        (f"ce-{name}", encode_header(value if isinstance(value, str) else _to_text(value)))
+        (f"ce-{name}", encode_header(value if isinstance(value, str) else to_text(value)))
         for name, value in event.attributes().items()
         if name != "datacontenttype"
     ]
@@ -408,9 +398,3 @@ def _check_extension(name: str, value: object) -> None:
         raise EventError(f"the extension attribute {name!r} is neither string, integer nor boolean")
     elif value not in _INT32:
         raise EventError(f"the extension attribute {name!r} is not a 32-bit integer")
-
-
-def _to_text(value: int) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)

@@ -210,3 +210,10 @@ def is_json(content_type: str | None) -> bool:
         return True
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     return media_type.endswith(("/json", "+json"))
+
+
+def to_text(value: str | int) -> str:
+    """Return the value of an attribute as text in its canonical form (CloudEvents 1.0, type system)."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

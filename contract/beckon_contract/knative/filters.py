@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from beckon_contract.cloudevents.events import AttributeValue
+from beckon_contract.cloudevents.extensions import to_text
 from beckon_contract.fields import Fields, InvalidFields, ReportProblem
 from beckon_contract.knative.cesql import CesqlSyntaxError, parse
 
@@ -273,10 +274,3 @@ def _time(value: AttributeValue | None) -> str:
 
 def _media_type(value: AttributeValue | None) -> str | None:
     return None if value is None else to_text(value).split(";")[0].strip().lower()
-
-
-def to_text(value: AttributeValue) -> str:
-    """Return an attribute as text in its canonical form (CloudEvents 1.0, type system)."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)

@@ -1,8 +1,8 @@
 """Posting events: HTTP/1.1 over kept-alive connections, without a task per post.
 
-A general client costs more CPU than all the rest of a call: with aiohttp in its place the shim took 1.8 times
-as much (`bench/shim`). Only one kind of request is needed here, a POST with a status as its answer. The
-parser is httptools', the same as the server's.
+It is for the posts between Beckon's own parts and to Brokers, of which each call needs some: a POST with a
+status as its answer. A general client costs more CPU than all the rest of a call: with aiohttp in its place
+the shim took 1.8 times as much (`bench/shim`). The parser is httptools', as in uvicorn.
 """
 
 import asyncio
@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
-from beckon_shim.brokers import Target
-from beckon_shim.connection import Connection, Post
-from beckon_shim.messages import Ack, RawHeader
+from beckon_runtime.posts import Ack, Post, PostConnection, RawHeader, Target
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +44,7 @@ class _ParsedTarget:
     start: bytes
 
 
-class Client:
+class PostClient:
     """Posts events to Brokers and others; each post ends in one call of its callback."""
 
     def __init__(
@@ -85,28 +83,33 @@ class Client:
         body: bytes,
         then: Callable[[Ack], None],
         begin: Callable[[], bool] | None = None,
+        *,
+        seconds: float | None = None,
     ) -> None:
         """Post an event; `then` gets the acknowledgement, never before this returns.
 
         `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
+        `seconds` take the place of those of every post.
         """
         parsed = self._targets.get(target) or self._take_apart(target)
         parts = [parsed.start]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts += (b"content-length: %d\r\n\r\n" % len(body), body)
-        deadline = self._loop.time() + self._seconds
+        deadline = self._loop.time() + (self._seconds if seconds is None else seconds)
         parsed.pool.send(Post(b"".join(parts), then, deadline, begin, self._repeats))
 
-    async def deliver(self, target: Target, headers: list[RawHeader], body: bytes) -> Ack:
-        """Post an event and wait for its acknowledgement."""
+    async def deliver(
+        self, target: Target, headers: list[RawHeader], body: bytes, seconds: float | None = None
+    ) -> Ack:
+        """Post an event and wait for its acknowledgement, at most so many seconds."""
         acknowledged: asyncio.Future[Ack] = self._loop.create_future()
 
         def settle(ack: Ack) -> None:
             if not acknowledged.done():
                 acknowledged.set_result(ack)
 
-        self.post(target, headers, body, settle)
+        self.post(target, headers, body, settle, seconds=seconds)
         return await acknowledged
 
     async def close(self) -> None:
@@ -158,8 +161,8 @@ class _Pool:
         self._trust = trust
         self._connect_seconds = connect_seconds
         self._loop = asyncio.get_running_loop()
-        self._open: set[Connection] = set()
-        self._idle: list[Connection] = []
+        self._open: set[PostConnection] = set()
+        self._idle: list[PostConnection] = []
         self._queue: deque[Post] = deque()
         self._opening: set[asyncio.Task[None]] = set()
 
@@ -184,7 +187,7 @@ class _Pool:
         self._queue.append(post)
         self._grow()
 
-    def free(self, connection: Connection) -> None:
+    def free(self, connection: PostConnection) -> None:
         """Take back a connection after the answer to its post."""
         while self._queue:
             if _sent(connection, self._queue.popleft()):
@@ -192,7 +195,7 @@ class _Pool:
         connection.idle_since = self._loop.time()
         self._idle.append(connection)
 
-    def lost(self, connection: Connection, again: Post | None) -> None:
+    def lost(self, connection: PostConnection, again: Post | None) -> None:
         """Forget a connection; repeat the post `again` on a fresh one."""
         self._open.discard(connection)
         if connection in self._idle:
@@ -218,9 +221,9 @@ class _Pool:
         for task in list(self._opening):
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
-        self._fail_queue("the shim is shutting down")
+        self._fail_queue("its sender is shutting down")
         for connection in list(self._open):
-            connection.give_up("the shim is shutting down")
+            connection.give_up("its sender is shutting down")
 
     def _grow(self) -> None:
         if len(self._opening) < min(_OPENING_AT_ONCE, len(self._queue)):
@@ -237,7 +240,7 @@ class _Pool:
             context = None if self._trust is None else self._trust()
             async with asyncio.timeout(self._connect_seconds):
                 _, connection = await self._loop.create_connection(
-                    lambda: Connection(self), *self._address, ssl=context
+                    lambda: PostConnection(self), *self._address, ssl=context
                 )
         except (OSError, ValueError) as error:
             self._refused(f"cannot connect: {str(error) or 'timed out'}")
@@ -261,7 +264,7 @@ class _Pool:
             post.fail(reason)
 
 
-def _sent(connection: Connection, post: Post) -> bool:
+def _sent(connection: PostConnection, post: Post) -> bool:
     """Send a post unless it is withdrawn."""
     if post.begin is not None and not post.begin():
         post.fail("it was withdrawn")

@@ -1,18 +1,85 @@
-"""One kept-alive HTTP/1.1 connection to a Broker: one post at a time."""
+"""Posts of events, their acknowledgements, and the connection that carries one post at a time.
+
+The connection is kept alive, and speaks HTTP/1.1.
+"""
 
 import asyncio
 import select
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import httptools
 
 from beckon_contract.knative.broker_class import DEDUPLICATION_HEADER
-from beckon_shim.messages import Ack
 
 _LONGEST_ANSWER = 65_536
 _DEDUPLICATION = DEDUPLICATION_HEADER.encode()
+
+RawHeader = tuple[bytes, bytes]
+
+
+class Target(NamedTuple):
+    """The destination of events: URL, trusted certificates, token audience.
+
+    `ca_certs` are PEM certificates to trust in addition to the system's; `audience` is empty if no token is
+    needed. It is a plain tuple, because it is looked up for every post.
+    """
+
+    url: str
+    ca_certs: str = ""
+    audience: str = ""
+
+
+_TRY_LATER = frozenset((429, 503))
+# After these a Broker has not taken the event: it does not know the Broker yet, or is busy (knative/specs,
+# data-plane.md), or has not read the request.
+_NOT_TAKEN = frozenset((404, 408, 425, 429, 503))
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The acknowledgement of one event; `status` 0 means no answer.
+
+    `sent` is true if the Broker may have got the event although no answer came. With `no_token` it was not
+    posted at all, because no token for its Broker was available. Within `deduplication` seconds of its post,
+    the Broker knows a second one of the same call.
+    """
+
+    status: int
+    error: str = ""
+    retry_after: str = ""
+    sent: bool = True
+    no_token: bool = False
+    deduplication: int = 0
+
+    @property
+    def accepted(self) -> bool:
+        """True if the Broker took the event."""
+        return 200 <= self.status < 300
+
+    @property
+    def doubtful(self) -> bool:
+        """True if the event may be delivered despite a failed acknowledgement.
+
+        A Broker that delivers before it answers returns 5xx when any Trigger failed, even one that has
+        nothing to do with this call; and a proxy may time out first.
+        """
+        return (self.status >= 500 and self.status not in _NOT_TAKEN) or (self.status == 0 and self.sent)
+
+    @property
+    def not_taken(self) -> bool:
+        """True if the Broker lacks the event, but may take it later."""
+        return self.status in _NOT_TAKEN or (self.status == 0 and not self.sent and not self.no_token)
+
+    @property
+    def try_later(self) -> bool:
+        """True if the Broker was busy, and the event is not at fault."""
+        return self.status in _TRY_LATER
+
+    def describe(self) -> str:
+        """Describe the Broker's answer in a few words."""
+        return f"HTTP status {self.status}" if self.status else self.error
 
 
 @dataclass(slots=True)
@@ -39,14 +106,14 @@ class Post:
 class Owner(Protocol):
     """The owner of the connections."""
 
-    def free(self, connection: "Connection") -> None:
+    def free(self, connection: "PostConnection") -> None:
         """Take back a connection ready for another post."""
 
-    def lost(self, connection: "Connection", again: Post | None) -> None:
+    def lost(self, connection: "PostConnection", again: Post | None) -> None:
         """Forget a closed connection, and send the post `again` on another."""
 
 
-class Connection(asyncio.Protocol):
+class PostConnection(asyncio.Protocol):
     """Sends posts and reads the status of their answers; bodies are skipped, up to 64 KiB."""
 
     def __init__(self, owner: Owner) -> None:

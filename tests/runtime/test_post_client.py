@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from beckon_shim.brokers import Target
-from beckon_shim.client import Client
-from beckon_shim.messages import Ack
+from beckon_runtime.post_client import PostClient
+from beckon_runtime.posts import Ack, Target
 from tests.patience import PATIENCE, until
 from tests.silence import silent_address
 
@@ -46,19 +45,19 @@ async def read_post(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    client = Client(5)
+async def client() -> AsyncIterator[PostClient]:
+    client = PostClient(5)
     yield client
     await client.close()
 
 
-async def post(client: Client, url: str, body: bytes = b"{}") -> Ack:
+async def post(client: PostClient, url: str, body: bytes = b"{}") -> Ack:
     acknowledged: asyncio.Future[Ack] = asyncio.get_running_loop().create_future()
     client.post(Target(url), [(b"ce-id", b"1")], body, acknowledged.set_result)
     return await asyncio.wait_for(acknowledged, PATIENCE)
 
 
-async def test_connections_are_reused(client: Client) -> None:
+async def test_connections_are_reused(client: PostClient) -> None:
     connections = 0
     heads = []
 
@@ -78,7 +77,7 @@ async def test_connections_are_reused(client: Client) -> None:
     assert len(client) == 0
 
 
-async def test_a_reset_kept_alive_connection_is_retried_once_on_a_fresh_one(client: Client) -> None:
+async def test_a_reset_kept_alive_connection_is_retried_once_on_a_fresh_one(client: PostClient) -> None:
     bodies = []
 
     async def one_each(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -101,7 +100,7 @@ async def test_a_client_of_calls_does_not_repeat_what_was_on_a_lost_connection()
         writer.write(ACCEPTED)
         bodies.append(await read_post(reader))
 
-    client = Client(5, repeats=False)
+    client = PostClient(5, repeats=False)
     async with raw_server(one_each) as url:
         assert (await post(client, url, b"first")).status == 202
         ack = await post(client, url, b"second")
@@ -122,7 +121,7 @@ async def test_a_connection_that_its_server_has_closed_is_not_used() -> None:
             return
         await reader.read()
 
-    client = Client(5, repeats=False)
+    client = PostClient(5, repeats=False)
     async with raw_server(one_each) as url:
         assert (await post(client, url)).status == 202
         await served.wait()
@@ -130,7 +129,7 @@ async def test_a_connection_that_its_server_has_closed_is_not_used() -> None:
     await client.close()
 
 
-async def test_a_fresh_connection_that_is_lost_is_not_retried(client: Client) -> None:
+async def test_a_fresh_connection_that_is_lost_is_not_retried(client: PostClient) -> None:
     posts = 0
 
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,7 +156,7 @@ async def test_a_fresh_connection_that_is_lost_is_not_retried(client: Client) ->
     ids=["chunked", "continue", "busy", "empty", "not-http", "upgrade", "endless"],
 )
 async def test_every_form_of_answer_is_understood_or_refused(
-    client: Client, answer: bytes, status: int
+    client: PostClient, answer: bytes, status: int
 ) -> None:
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_post(reader)
@@ -172,7 +171,7 @@ async def test_every_form_of_answer_is_understood_or_refused(
 
 
 async def test_a_burst_is_served_by_few_connections() -> None:
-    client = Client(PATIENCE)
+    client = PostClient(PATIENCE)
     connections = 0
 
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -189,7 +188,7 @@ async def test_a_burst_is_served_by_few_connections() -> None:
     assert connections < 300
 
 
-async def test_slow_acknowledgements_do_not_hold_up_other_posts(client: Client) -> None:
+async def test_slow_acknowledgements_do_not_hold_up_other_posts(client: PostClient) -> None:
     held: list[asyncio.StreamWriter] = []
 
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -210,7 +209,7 @@ async def test_a_post_that_is_never_acknowledged_ends() -> None:
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    client = Client(0.1)
+    client = PostClient(0.1)
     async with raw_server(session) as url:
         ack = await post(client, url)
     assert (ack.status, ack.sent) == (0, True)
@@ -218,15 +217,27 @@ async def test_a_post_that_is_never_acknowledged_ends() -> None:
     await client.close()
 
 
+async def test_a_post_may_have_less_time_than_the_others() -> None:
+    async def silence(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    client = PostClient(600)
+    async with raw_server(silence) as url:
+        ack = await asyncio.wait_for(client.deliver(Target(url), [], b"{}", seconds=0.1), PATIENCE)
+
+    assert (ack.status, ack.sent, ack.error) == (0, True, "it did not acknowledge in time")
+    await client.close()
+
+
 async def test_an_address_where_nothing_answers_costs_the_connect_time_and_no_more() -> None:
     with silent_address() as url:
-        client = Client(60, connect_seconds=0.2)
+        client = PostClient(60, connect_seconds=0.2)
         ack = await post(client, url)
         assert (ack.status, ack.sent, ack.error) == (0, False, "cannot connect: timed out")
         await client.close()
 
 
-async def test_where_connections_are_refused_no_post_was_sent(client: Client) -> None:
+async def test_where_connections_are_refused_no_post_was_sent(client: PostClient) -> None:
     acks = await asyncio.gather(*(post(client, "http://127.0.0.1:9/") for _ in range(100)))
     assert {(ack.status, ack.sent) for ack in acks} == {(0, False)}
     assert "cannot connect" in acks[0].error
@@ -236,7 +247,7 @@ async def test_closing_ends_posts_running() -> None:
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    client = Client(5)
+    client = PostClient(5)
     async with raw_server(session) as url:
         waiting = asyncio.create_task(post(client, url))
         await until(lambda: len(client) == 1)
@@ -247,7 +258,7 @@ async def test_closing_ends_posts_running() -> None:
 
 async def test_memory_does_not_grow_with_the_urls_that_strangers_name() -> None:
     # Six thousand answers take a busy machine longer than the five seconds of the other tests.
-    client = Client(PATIENCE)
+    client = PostClient(PATIENCE)
 
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
