@@ -64,7 +64,7 @@ def flatten_operation(
     parameters = [
         each for each in _sort_parameters(operation) if not _is_covered(operation, each, credential, flat)
     ]
-    media = choose_media(operation, flat)
+    media = choose_media(operation)
     bundle = Bundle(max_depth)
     described = {str(number): bundle.add_schema(each.schema) for number, each in enumerate(parameters)}
     if media is not None:

@@ -87,7 +87,7 @@ class Media:
     in_query: bool = False
 
 
-def choose_media(operation: Operation, flat: Flat) -> Media | None:
+def choose_media(operation: Operation) -> Media | None:
     """Return the media type to send, or `None` without a body.
 
     It is the one of the body's media types that models write best.
@@ -105,7 +105,7 @@ def choose_media(operation: Operation, flat: Flat) -> Media | None:
         kind = kind if "*" not in kind else "application/octet-stream"
         said = {"type": "string"} if kind.startswith("text/") or kind.endswith("xml") else dict(FILE)
         schema = Node(said, schema.resolver)
-    media = Media(
+    return Media(
         kind,
         schema,
         body.required or operation.method in ("post", "put", "patch"),
@@ -113,9 +113,6 @@ def choose_media(operation: Operation, flat: Flat) -> Media | None:
         body.encodings.get(name, {}),
         in_query=operation.method in ("get", "head"),
     )
-    if not media.in_query:
-        return media
-    return media
 
 
 def flatten_body(flat: Flat, media: Media, schema: Any, shape: Schema) -> None:
