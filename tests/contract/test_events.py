@@ -321,7 +321,7 @@ def test_timestamps_are_those_of_rfc_3339(text: str, valid: bool) -> None:
 
 
 NO_MEDIA_TYPES = ["xyz/", "/json", "a b", "text/plain; charset", "text/plain,text/css", "text//plain", "é/x"]
-MEDIA_TYPES = ["text/plain;charset=utf-8", 'a/b; c="d; \\"e"', "application/vnd.a.b+json ;x=y", "text/plain;"]
+MEDIA_TYPES = ["text/plain;charset=utf-8", 'a/b; c="d; \\"é"', "application/vnd.a.b+json ;x=y", "text/plain;"]
 
 
 @pytest.mark.parametrize("content_type", ["xyz", *NO_MEDIA_TYPES])
@@ -330,6 +330,11 @@ def test_a_data_content_type_that_is_no_media_type_is_refused(content_type: str)
         binary(b"x", content_type=content_type)
     with pytest.raises(EventError, match="'datacontenttype' is no"):
         structured(data="x", datacontenttype=content_type)
+
+
+def test_a_media_type_that_no_header_can_hold_is_refused() -> None:
+    with pytest.raises(EventError, match="no media type"):
+        structured(data="x", datacontenttype='text/plain; title="日"')
 
 
 @pytest.mark.parametrize("content_type", MEDIA_TYPES)

@@ -166,6 +166,17 @@ async def test_what_is_no_event_is_refused_with_the_reason(
     assert broker.posts == []
 
 
+async def test_a_structured_event_that_no_header_can_hold_is_refused(shim: Shim, broker: Server) -> None:
+    event = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "data": ""}
+    event["datacontenttype"] = 'text/plain; title="日"'
+    headers = {"content-type": "application/cloudevents+json"}
+    status, _, body = await shim.post(shim.url + "/default/main", headers, json.dumps(event).encode())
+
+    assert status == 400
+    assert "'datacontenttype' is no media type" in json.loads(body)["detail"]
+    assert broker.posts == []
+
+
 async def test_plain_json_is_no_event(shim: Shim) -> None:
     status, _, body = await shim.post(shim.url + "/default/main", {"content-type": "application/json"}, b"{}")
     assert status == 400

@@ -185,9 +185,10 @@ def format_expiry(epoch: float) -> bytes:
 
 
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+# No character beyond Latin-1: a header cannot hold it (RFC 9110, 5.6.4), and the event could not be sent on.
+_QUOTED = r'"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"'
 _MEDIA_TYPE = re.compile(
-    rf"{_WORD}(?P<subtype>/{_WORD})?"
-    rf'(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"(?:[^"\\]|\\.)*"))*[ \t]*;?[ \t]*\Z'
+    rf"{_WORD}(?P<subtype>/{_WORD})?(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|{_QUOTED}))*[ \t]*;?[ \t]*\Z"
 )
 
 
