@@ -65,8 +65,7 @@ class Service:
         settings, metrics, log = self._settings, Metrics(), self._open_log()
         async with contextlib.AsyncExitStack() as stack:
             sender = await stack.enter_async_context(Sender(settings.max_event_bytes))
-            to_inboxes = await stack.enter_async_context(InboxPosts())
-            inboxes = self._inboxes(self._wrap(to_inboxes.post))
+            inboxes = await self._open_inboxes(stack)
             dispatcher = Dispatcher(self._wrap(sender.post), log, metrics, self._terms(), inboxes)
             source = await self._open_source(dispatcher, stack)
             await source.catch_up()
@@ -96,12 +95,18 @@ class Service:
         """Return the posts with their spans, if there is a collector for them."""
         return post if self._traced is None else self._traced(post)
 
-    def _inboxes(self, post: Post) -> Inboxes | None:
+    async def _open_inboxes(self, stack: contextlib.AsyncExitStack) -> Inboxes | None:
         """Return the inboxes of the shim, if the settings name them."""
         settings = self._settings
         if not settings.reply_inbox:
             return None
-        return Inboxes(post, settings.reply_inbox, settings.reply_subscriber, settings.reply_attribute)
+        posts = await stack.enter_async_context(InboxPosts())
+        return Inboxes(
+            self._wrap(posts.post),
+            settings.reply_inbox,
+            settings.reply_subscriber,
+            settings.reply_attribute,
+        )
 
     def _terms(self) -> Terms:
         settings = self._settings
