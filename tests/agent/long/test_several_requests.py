@@ -41,6 +41,8 @@ async def test_a_person_is_shown_one_form_after_the_other(rig: Rig) -> None:
         await answer(agent, first, RED)
         second = await waiting_input(agent, "Which words?")
         twice = await answer(agent, first, RED)
+        # A form that is answered before its run goes on is not published any more.
+        await agent.waits(second["run"])
         await answer(agent, second, {"action": "decline"})
         await agent.until(started["id"], "completed")
         log = await agent.http.get(f"/runs/{first['run']}/events", headers={"accept": "text/event-stream"})
