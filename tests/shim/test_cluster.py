@@ -20,7 +20,7 @@ from tests.sources.api_server import ApiServer, api_server, refusing
 async def shim_in(api: ApiServer, *namespaces: str) -> AsyncIterator[Shim]:
     cluster = Cluster(api.client(), namespaces, None)
     async with shim_in_front_of(
-        cluster=cluster, brokers="cluster", waits=Waits(without_preference=3)
+        cluster=cluster, brokers="cluster", waits=Waits(without_preference=20)
     ) as shim:
         yield shim
 

@@ -28,7 +28,7 @@ ACCOUNT = Account("beckon", "beckon-shim")
 async def shim_with(api: ApiServer, account: Account | None = ACCOUNT) -> AsyncIterator[Shim]:
     cluster = Cluster(api.client(), (), account)
     async with shim_in_front_of(
-        cluster=cluster, brokers="cluster", waits=Waits(without_preference=3)
+        cluster=cluster, brokers="cluster", waits=Waits(without_preference=20)
     ) as shim:
 
         async def is_ready() -> bool:

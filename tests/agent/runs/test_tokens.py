@@ -50,7 +50,7 @@ async def test_no_face_of_a_run_shows_the_token_of_a_call(
     start_face: StartFace, tool: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     TOKENS.clear()
-    setup = Setup(limits=Limits(call_timeout=0.3))
+    setup = Setup(limits=Limits(call_timeout=1 if tool == "test_silent" else 10))
     async with start_face(asks_for((tool, {})), says("Done."), setup=setup) as face:
         run = (await face.ask())["id"]
         stream = await face.http.get(f"/runs/{run}/events", headers={"accept": "text/event-stream"})
