@@ -122,7 +122,7 @@ async def test_an_event_that_had_expired_is_reported_as_such_and_asks_no_model()
 async def test_an_event_that_expires_meanwhile_is_answered_as_late_and_its_run_ends() -> None:
     answer, _ = held()
     async with answering_agent(answer) as agent:
-        error = error_of(await agent.send(expiring(0.3)))
+        error = error_of(await agent.send(expiring(1)))
 
         assert error["reason"] == "timeout"
         assert "expired before the agent had an answer" in error["message"]
