@@ -157,7 +157,7 @@ async def test_an_attempt_that_takes_too_long_is_given_up_and_made_again(tmp_pat
 
     async with (
         subscriber(answer) as tool,
-        running_broker(tmp_path, trigger("t", tool.url, delivery=delivery(1, timeout="PT0.05S"))) as running,
+        running_broker(tmp_path, trigger("t", tool.url, delivery=delivery(1, timeout="PT1S"))) as running,
     ):
         await running.send(event())
         await tool.wait(2)
