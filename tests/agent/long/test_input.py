@@ -93,7 +93,7 @@ async def test_a_form_outlives_its_agent_and_may_be_declined(rig: Rig) -> None:
 
 async def test_a_form_that_is_never_filled_in_ends_with_a_timeout(rig: Rig) -> None:
     script = asks_for(("order", HAT)), says("A pity.")
-    async with rig.agent(*script, limits=Limits(call_timeout=5, late_seconds=1)) as agent:
+    async with rig.agent(*script, limits=Limits(call_timeout=5, late_seconds=2)) as agent:
         started = await agent.post(background=True)
         await waiting_input(agent, "Which size of hat?")
         await agent.until(started["id"], "completed")
