@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -32,10 +32,6 @@ from beckon_runtime.problem import MEDIA_TYPE, Problem
 _BODY_SECONDS = 30.0
 _ALLOW = {"allow": "POST, OPTIONS"}
 _WEBHOOK = {"webhook-allowed-origin": "*", "webhook-allowed-rate": "*"}  # HTTP 1.1 Web Hooks, section 4
-
-
-class _HungUp(Exception):
-    """The client closed the connection before its request was complete."""
 
 
 class Ingress:
@@ -67,7 +63,7 @@ class Ingress:
         except Refused as refused:
             self._metrics.refused(refused.problem.slug)
             response = problem_response(refused.problem, refused.retry_after)
-        except _HungUp:
+        except ClientDisconnect:
             return
         await response(scope, receive, send)
 
@@ -107,7 +103,7 @@ class Ingress:
         return broker
 
     async def _body(self, length: bytes, receive: Receive) -> bytes:
-        """Return the body of a request with this Content-Length. Raises `Refused` or `_HungUp`."""
+        """Return the body of a request with this Content-Length. Raises `Refused` or `ClientDisconnect`."""
         if length.isdigit() and int(length[:18]) > self._max_event_bytes:
             raise self._too_large()
         received, is_complete = bytearray(), False
@@ -116,7 +112,7 @@ class Ingress:
                 while not is_complete:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise _HungUp
+                        raise ClientDisconnect
                     received += message.get("body", b"")
                     if len(received) > self._max_event_bytes:
                         raise self._too_large()

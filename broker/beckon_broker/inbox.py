@@ -9,8 +9,6 @@ import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 from beckon_broker.envelope import Envelope
@@ -52,13 +50,7 @@ class InboxPosts:
     def __init__(self) -> None:
         self._client = PostClient(_TIMEOUT)
 
-    async def __aenter__(self) -> Self:
-        """Return the posts, which need no preparation."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()
 

@@ -100,7 +100,7 @@ class Service:
         settings = self._settings
         if not settings.reply_inbox:
             return None
-        posts = await stack.enter_async_context(InboxPosts())
+        posts = await stack.enter_async_context(contextlib.aclosing(InboxPosts()))
         return Inboxes(
             self._wrap(posts.post),
             settings.reply_inbox,

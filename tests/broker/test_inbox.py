@@ -1,6 +1,7 @@
 """Replies go straight to the replica of the shim that waits, and by its Trigger where that fails."""
 
 import asyncio
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -96,7 +97,7 @@ async def test_a_token_chooses_among_the_addresses_of_the_shim_alone(replica: st
         async with (
             subscriber(port=port, host="127.0.0.2") as two,
             subscriber(port=port, host="127.0.0.3") as stranger,
-            InboxPosts() as posts,
+            aclosing(InboxPosts()) as posts,
         ):
             inboxes = Inboxes(
                 posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
@@ -115,7 +116,7 @@ async def test_replies_that_come_during_a_look_up_wait_for_it() -> None:
 
     async with subscriber() as one:
         port = urlsplit(one.url).port or 0
-        async with subscriber(port=port, host="127.0.0.2") as two, InboxPosts() as posts:
+        async with subscriber(port=port, host="127.0.0.2") as two, aclosing(InboxPosts()) as posts:
             inboxes = Inboxes(
                 posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
             )
@@ -131,7 +132,7 @@ async def test_without_an_address_of_the_shim_a_reply_goes_by_its_trigger() -> N
     async def resolve(_: str) -> frozenset[str]:
         raise OSError("Name or service not known")
 
-    async with InboxPosts() as posts:
+    async with aclosing(InboxPosts()) as posts:
         inboxes = Inboxes(posts.post, "http://shim.test:8083/replies", "http://shim/", "replyid", resolve)
         sealed = seal(BrokerName("default", "default"), event().extended(replyid=TOKEN))
 
