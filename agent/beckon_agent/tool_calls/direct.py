@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
@@ -100,7 +99,7 @@ def _with_expiry(event: CloudEvent, seconds: float) -> CloudEvent:
     """
     moment = datetime.now(UTC) + timedelta(seconds=seconds)
     stamp = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return replace(event, extensions={**event.extensions, "expirytime": stamp})
+    return event.extended(expirytime=stamp)
 
 
 def _read_answer(tool: Tool, response: aiohttp.ClientResponse, content: bytes) -> CallOutcome:
