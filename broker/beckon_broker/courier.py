@@ -89,7 +89,8 @@ class Terms:
 
     `concurrency` limits the simultaneous attempts for one Trigger; `timeout` is the seconds of an attempt
     where `delivery.timeout` is absent. `base_url` is where this broker listens. `correlation` and `reply`
-    name the attributes by which calls and replies belong together (Knative's RequestReply).
+    name the attributes by which calls and replies belong together (Knative's RequestReply). A stored delivery
+    waits `unknown_seconds` for a Trigger that this process does not know yet.
     """
 
     concurrency: int
@@ -97,6 +98,7 @@ class Terms:
     base_url: str
     correlation: str = "correlationid"
     reply: str = "replyid"
+    unknown_seconds: float = 10.0
 
 
 @dataclass(slots=True)

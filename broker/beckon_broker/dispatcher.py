@@ -16,8 +16,6 @@ from beckon_runtime.problem import Problem
 
 logger = logging.getLogger(__name__)
 
-_UNKNOWN_SECONDS = 10.0
-
 
 class Dispatcher:
     """Accepts an event once its deliveries are in the log, and carries out what the log hands out.
@@ -190,7 +188,7 @@ class Dispatcher:
         """
         trigger, event = held.queued.trigger, held.queued.envelope.event
         try:
-            async with asyncio.timeout(_UNKNOWN_SECONDS):
+            async with asyncio.timeout(self._terms.unknown_seconds):
                 while trigger not in self._lanes:
                     self._applied.clear()
                     await self._applied.wait()

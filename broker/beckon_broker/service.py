@@ -35,12 +35,14 @@ class QueueLimits:
     """Limits of what waits for delivery.
 
     From `deliveries` (one event to one Trigger) or `size` in bytes on, new events are answered 503. An
-    attempt takes at most `attempt_seconds` if `delivery.timeout` is absent, as with Knative's Kafka broker.
+    attempt takes at most `attempt_seconds` if `delivery.timeout` is absent, as with Knative's Kafka broker. A
+    stored delivery waits `unknown_seconds` for its Trigger, which another process may have read first.
     """
 
     deliveries: int = 10_000
     size: int = 64 * 1024 * 1024
     attempt_seconds: float = 600.0
+    unknown_seconds: float = 10.0
 
 
 class Service:
@@ -116,6 +118,7 @@ class Service:
             self.url,
             settings.correlation_attribute,
             settings.reply_attribute,
+            self._limits.unknown_seconds,
         )
 
     async def _open_source(self, dispatcher: Dispatcher, stack: contextlib.AsyncExitStack) -> Source:
