@@ -19,6 +19,7 @@ from beckon_contract.inputs import InputRequest
 from beckon_contract.kubernetes_objects import Resource
 from beckon_runtime.egress import AllowedHost
 from tests.adapter.plain_api import PlainApi, adapting, api_answer, egress_to, event_type, local, serving
+from tests.e2e.local_platform import port_range
 from tests.tools.serving import Caller, call
 
 SERVER = Path(__file__).with_name("mcp_tools.py")
@@ -55,11 +56,6 @@ async def http_server(port: int) -> AsyncIterator[asyncio.subprocess.Process]:
         await process.wait()
 
 
-async def free_port() -> int:
-    async with serving(PlainApi()) as port:
-        return port
-
-
 @asynccontextmanager
 async def bridging(kind: str, tool: str, parameters: object = None, **more: str) -> AsyncIterator[Caller]:
     """Serve an adapter with one tool of the server, over HTTP or the standard streams."""
@@ -69,7 +65,7 @@ async def bridging(kind: str, tool: str, parameters: object = None, **more: str)
         ) as adapter:
             yield adapter
         return
-    port = await free_port()
+    port = port_range()
     request = tool_of(f"http://127.0.0.1:{port}/mcp", tool, parameters, **more)
     egress = egress_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
     async with http_server(port), adapting(egress, request) as adapter:
@@ -192,7 +188,7 @@ async def test_a_call_that_the_server_may_have_carried_out_is_not_repeated(kind:
 
 
 async def test_a_server_that_is_away_is_for_the_broker_to_try_again_and_is_called_when_it_is_back() -> None:
-    port = await free_port()
+    port = port_range()
     egress = egress_to(AllowedHost(host=f"http://127.0.0.1:{port}", private=True))
     async with adapting(egress, tool_of(f"http://127.0.0.1:{port}/mcp", "add")) as adapter:
         away = await adapter.post(call_event({"a": 1, "b": 2}))
@@ -281,7 +277,7 @@ def test_what_is_wrong_with_a_rule_is_reported(text: str, said: str) -> None:
 async def test_a_server_that_repeats_its_credential_is_received_without_it(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cr3t")
-    port = await free_port()
+    port = port_range()
     origin = f"http://127.0.0.1:{port}"
     egress = egress_to(
         AllowedHost(host=origin, private=True),

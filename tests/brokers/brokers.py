@@ -16,7 +16,8 @@ from beckon_cli.probe.embedded import BrokerProcess, embedded_broker
 from beckon_cli.probe.report import Report
 from beckon_cli.probe.subscriptions import FolderSubscriptions
 from beckon_cli.probe.suite import BrokerUnderTest, new_run, probe_broker
-from tests.brokers.rabbitmq_server import free_ports, rabbitmq_server
+from tests.brokers.rabbitmq_server import rabbitmq_server
+from tests.e2e.local_platform import port_range
 from tests.nats_server import NatsServer
 
 OPTIONS = ProbeOptions(
@@ -102,7 +103,7 @@ async def jetstream(folder: Path) -> AsyncIterator[BrokerUnderTest]:
 async def rabbitmq(folder: Path) -> AsyncIterator[BrokerUnderTest]:
     """Run a RabbitMQ, and the bridge with the rules of Knative's Broker on it."""
     with rabbitmq_server() as address:
-        port = str(free_ports(1)[0])
+        port = str(port_range())
         words = ["tests.brokers.rabbitmq_bridge", address, port, str(folder)]
         bridge = BrokerProcess(f"http://127.0.0.1:{port}/", folder, words, _environment())
         try:

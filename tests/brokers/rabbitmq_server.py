@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.local_platform import port_range
 from tests.patience import wait_until
 
 # Debian's own `rabbitmq-server` changes to a user of its own; this is the program behind it.
@@ -27,7 +27,8 @@ def rabbitmq_server() -> Iterator[str]:
             pytest.fail(_CURE)
         pytest.skip(_CURE)
     folder = Path(tempfile.mkdtemp(prefix="rabbitmq-", dir="/tmp"))
-    port, distribution, mapper = free_ports(3)
+    first = port_range()
+    port, distribution, mapper = first, first + 1, first + 2
     environment = {
         **os.environ,
         "HOME": str(folder),  # the cookie
@@ -67,13 +68,3 @@ def _end_mapper(environment: Mapping[str, str]) -> bool:
     command = ["epmd", "-kill"]
     ended = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=20)
     return b"not allowed" not in ended.stdout + ended.stderr
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that are free now."""
-    bound = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in bound]
-    finally:
-        for each in bound:
-            each.close()
