@@ -5,7 +5,6 @@ broker (knative/eventing, pkg/broker/ingress/ingress_handler.go), with a problem
 body, and with 413, 415 and 503 as limits of memory.
 """
 
-import asyncio
 from collections.abc import Mapping
 from urllib.parse import unquote
 
@@ -29,7 +28,6 @@ from beckon_contract.knative.triggers import GROUP
 from beckon_contract.kubernetes_objects import Key, Unreadable
 from beckon_runtime.problem import MEDIA_TYPE, Problem
 
-_BODY_SECONDS = 30.0
 _ALLOW = {"allow": "POST, OPTIONS"}
 _WEBHOOK = {"webhook-allowed-origin": "*", "webhook-allowed-rate": "*"}  # HTTP 1.1 Web Hooks, section 4
 
@@ -107,19 +105,14 @@ class Ingress:
         if length.isdigit() and int(length[:18]) > self._max_event_bytes:
             raise self._too_large()
         received, is_complete = bytearray(), False
-        try:
-            async with asyncio.timeout(_BODY_SECONDS):
-                while not is_complete:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientDisconnect
-                    received += message.get("body", b"")
-                    if len(received) > self._max_event_bytes:
-                        raise self._too_large()
-                    is_complete = not message.get("more_body", False)
-        except TimeoutError:
-            detail = f"the body was not complete within {_BODY_SECONDS:g} s; send it at once"
-            raise _refused(408, "slow-request", "The request took too long", detail) from None
+        while not is_complete:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            received += message.get("body", b"")
+            if len(received) > self._max_event_bytes:
+                raise self._too_large()
+            is_complete = not message.get("more_body", False)
         return bytes(received)
 
     def _too_large(self) -> Refused:

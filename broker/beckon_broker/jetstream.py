@@ -134,7 +134,10 @@ class JetStreamLog:
             raise refuse(UNAVAILABLE, "The broker cannot store events", self.problem)
         self._check_size(deliveries)
         try:
-            await asyncio.gather(*(self._store(each, each.deduplication_id) for each in deliveries))
+            if len(deliveries) == 1:  # as most calls have: a task would cost as much as the message
+                await self._store(deliveries[0], deliveries[0].deduplication_id)
+            else:
+                await asyncio.gather(*(self._store(each, each.deduplication_id) for each in deliveries))
         except TimeoutError:
             detail = (
                 f"NATS at {self._address} did not confirm within {2 * _STORE_SECONDS:g} s that it stored the "
