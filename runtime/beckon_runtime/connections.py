@@ -7,7 +7,8 @@ process runs out of files, and its health checks fail with everything else.
 import asyncio
 import logging
 import resource
-from collections import Counter, OrderedDict
+import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -83,12 +84,12 @@ class Connections:
         self._client_of: dict[Connection, str] = {}
         self._clients: Counter[str] = Counter()
         # In the order of their times, so that the first is the oldest.
-        self._idle: OrderedDict[Connection, float] = OrderedDict()
-        self._receiving: OrderedDict[Connection, float] = OrderedDict()
-        self._stuck: OrderedDict[Connection, float] = OrderedDict()
-        self._refused: OrderedDict[Connection, float] = OrderedDict()
+        self._idle: dict[Connection, float] = {}
+        self._receiving: dict[Connection, float] = {}
+        self._stuck: dict[Connection, float] = {}
+        self._refused: dict[Connection, float] = {}
         # Those that never sent a whole request: the first to go when there is no room.
-        self._new: OrderedDict[Connection, None] = OrderedDict()
+        self._new: dict[Connection, None] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._logged = float("-inf")
         shortest = min(limits.receive_seconds, limits.idle_seconds)
@@ -169,9 +170,9 @@ class Connections:
         if connection in self._client_of:
             self._move(connection, self._refused)
 
-    def _move(self, connection: Connection, waiting: OrderedDict[Connection, float]) -> None:
-        waiting[connection] = asyncio.get_running_loop().time()
-        waiting.move_to_end(connection)
+    def _move(self, connection: Connection, waiting: dict[Connection, float]) -> None:
+        waiting.pop(connection, None)
+        waiting[connection] = time.monotonic()
 
     def _replaceable(self, client: str | None) -> Iterator[Connection]:
         """Yield the connections to close for a new one, in order of preference.
@@ -185,9 +186,8 @@ class Connections:
 
     def _sweep(self) -> None:
         """Close the connections waiting too long; one timer serves them all."""
-        loop = asyncio.get_running_loop()
-        self._sweeper = loop.call_later(self._pause, self._sweep)
-        now = loop.time()
+        self._sweeper = asyncio.get_running_loop().call_later(self._pause, self._sweep)
+        now = time.monotonic()
         for connection in list(_older(self._idle, now - self.limits.idle_seconds)):
             self._idle.pop(connection, None)
             connection.close_idle()
@@ -206,7 +206,7 @@ class Connections:
 
         A flood of connections must not become a flood of logs.
         """
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         if now < self._logged + _LOG_SECONDS:
             return
         self._logged = now
@@ -224,7 +224,7 @@ class Connections:
         )
 
 
-def _older(waiting: OrderedDict[Connection, float], limit: float) -> Iterator[Connection]:
+def _older(waiting: dict[Connection, float], limit: float) -> Iterator[Connection]:
     for connection, since in waiting.items():
         if since > limit:
             return
