@@ -25,13 +25,15 @@ from beckon_contract.catalogue.check import (
 )
 from beckon_contract.catalogue.diagnostics import Finding
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
-from beckon_contract.knative.delivery import Delivery, Destination
+from beckon_contract.knative.delivery import Delivery, Destination, Reference
 from beckon_contract.knative.eventtypes import GROUP, InvalidEventType, parse_event_type
 from beckon_contract.knative.reply_triggers import REPLY_ATTRIBUTE
 from beckon_contract.knative.routes import Listener, call_attributes, choose_broker
 from beckon_contract.knative.triggers import InvalidResource, parse_broker
 from beckon_contract.kubernetes_objects import Condition, Key, Resource
 from beckon_contract.resources.tools import Refusal, Skipped, Tool, ready_from
+
+_ADDRESS_UNKNOWN = "AddressUnknown"  # given to tools alone whose calls go to their Service directly
 
 
 class CatalogueSource(Protocol):
@@ -78,13 +80,13 @@ def _with_address(tool: Tool, book: AddressBook) -> Tool | Refusal:
     except Unaddressable as error:
         message = f"{error}; the annotation {DISPATCH} sends calls straight to it"
         return Refusal(
-            tool.event_type, tool.namespace, "AddressUnknown", "spec.reference", message, tool.origin
+            tool.event_type, tool.namespace, _ADDRESS_UNKNOWN, "spec.reference", message, tool.origin
         )
 
 
 _UNROUTED = frozenset(
     {
-        "AddressUnknown",
+        _ADDRESS_UNKNOWN,
         "FilterMismatch",
         "InvalidTrigger",
         "NoTrigger",
@@ -116,17 +118,17 @@ class Judge:
         found = self._found.get((namespace, event_type))
         if resource is None or found is None:
             return None
-        type_, source, stated, description = _read_spec(resource)
+        type_, source, stated, description, reference = _read_spec(resource)
         listeners = self._find_listeners(namespace, type_, source) if type_ else []
         ready = [one for one in listeners if not one.not_ready]
         broker = found.broker if isinstance(found, Tool) else choose_broker(stated, ready or listeners)
-        direct = isinstance(found, Tool) and found.dispatch == "direct"
+        direct = _is_direct(found)
         passing = [one for one in listeners if one.trigger.broker == broker and not direct]
         conditions = self._judge_conditions(found, namespace, broker, direct=direct)
         delivery = self._delivery_of(namespace, broker)
         routes = [self._route_to(one, delivery) for one in passing]
-        if isinstance(found, Tool) and direct:
-            routes = [self._direct_route(found)]
+        if direct:
+            routes = [self._direct_route(reference)]
         return Explanation(
             namespace,
             event_type,
@@ -162,10 +164,10 @@ class Judge:
         words = delivery_words(delivery.retry, delivery.dead_letter is not None) if delivery else ""
         return CallRoute(trigger.name, listener.asks_for, name, address, problem, words)
 
-    def _direct_route(self, tool: Tool) -> CallRoute:
-        name = tool.reference.name if tool.reference else ""
+    def _direct_route(self, reference: Reference | None) -> CallRoute:
+        name = reference.name if reference else ""
         try:
-            address = tool.address or self._book.resolve(Destination(tool.reference))
+            address = self._book.resolve(Destination(reference))
         except Unaddressable as error:
             return CallRoute("", service=name, problem=str(error))
         return CallRoute("", service=name, address=address)
@@ -245,11 +247,19 @@ def _routed_condition(found: Tool | Refusal | Skipped) -> Condition:
     return Condition(ROUTED, "True", ROUTED, f"Broker {found.broker}, Trigger {named}")
 
 
-def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str]:
-    """Return the type, source, Broker and description of an EventType. Missing ones are empty or `None`."""
+def _is_direct(found: Tool | Refusal | Skipped) -> bool:
+    """Return True if calls go to the Service directly, or would if its address were known."""
+    return found.dispatch == "direct" if isinstance(found, Tool) else found.reason == _ADDRESS_UNKNOWN
+
+
+def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str, Reference | None]:
+    """Return type, source, Broker, description and reference of an EventType.
+
+    Missing ones are empty or `None`.
+    """
     try:
         read = parse_event_type(resource)
     except InvalidEventType:
         said = resource.spec.get("description")
-        return "", None, None, said if isinstance(said, str) else ""
-    return read.type, read.source, read.broker, read.description
+        return "", None, None, said if isinstance(said, str) else "", None
+    return read.type, read.source, read.broker, read.description, read.reference

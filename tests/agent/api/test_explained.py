@@ -145,6 +145,33 @@ def test_what_surprises_is_reported_beside_the_conditions(tmp_path: Path) -> Non
     assert "unknown annotation" in finding.message
 
 
+def direct(name: str, service: str) -> str:
+    """Return an EventType whose calls go to its Service without a Broker."""
+    reference = f"{{apiVersion: serving.knative.dev/v1, kind: Service, name: {service}}}"
+    return (
+        event_type(name)
+        .replace("metadata: {", "metadata: {annotations: {beckon.dev/dispatch: direct}, ")
+        .replace("spec: {", f"spec: {{reference: {reference}, ")
+    )
+
+
+def test_a_direct_call_goes_to_the_service_of_its_reference(tmp_path: Path) -> None:
+    found = explained(tmp_path, direct("add", "svc") + SERVICE.format(name="svc"), "add")
+
+    assert found["conditions"]["Ready"] == ("True", "Ready")
+    assert ("Service", "svc", "ok") in found["route"]
+    assert found["details"]["Service"] == "http://svc.example"
+    assert "Broker" not in found["details"]
+
+
+def test_a_direct_call_without_its_service_is_not_ready(tmp_path: Path) -> None:
+    found = explained(tmp_path, direct("add", "gone") + SERVICE.format(name="svc"), "add")
+
+    assert found["conditions"]["Ready"][0] == "False"
+    assert ("Service", "gone", "broken") in found["route"]
+    assert "gone" in found["details"]["Service"]
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_list_holds_everything_with_its_conditions(start_agent: StartAgent) -> None:
     async with start_agent() as agent:
