@@ -52,7 +52,12 @@ async def crash() -> str:
 async def look(event: PublicEvent | None = None) -> dict[str, object]:
     """Look at the call itself."""
     assert event is not None
-    return {"id": event.get_id(), "type": event.get_type(), "extension": event.get_extension("colour")}
+    return {
+        "id": event.get_id(),
+        "type": event.get_type(),
+        "time": str(event.get_time()),
+        "extension": event.get_extension("colour"),
+    }
 
 
 @dataclass
@@ -252,10 +257,23 @@ async def test_a_refusal_is_remembered_like_any_outcome() -> None:
     assert again == first
 
 
-async def test_a_function_may_see_the_event_of_its_call() -> None:
+@pytest.mark.parametrize(
+    ("time", "seen"),
+    [
+        ("2026-01-31T09:30:00.5Z", "2026-01-31 09:30:00.500000+00:00"),
+        ("2026-01-31t09:30:00z", "2026-01-31 09:30:00+00:00"),
+        ("2026-06-30T23:59:60Z", "2026-06-30 23:59:59+00:00"),
+    ],
+)
+async def test_a_function_may_see_the_event_of_its_call(time: str, seen: str) -> None:
     async with calling(look) as caller:
-        event = call("look", {}, id="42", colour="red")
-        assert await caller.result(event) == {"id": "42", "type": "look", "extension": "red"}
+        event = replace(call("look", {}, id="42", colour="red"), time=time)
+        assert await caller.result(event) == {
+            "id": "42",
+            "type": "look",
+            "time": seen,
+            "extension": "red",
+        }
 
 
 async def test_an_event_of_another_type_is_passed_over_without_an_error() -> None:

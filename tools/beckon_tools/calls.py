@@ -31,6 +31,7 @@ from beckon_contract.cloudevents.extensions import (
     STATE,
     deliveries_attribute,
     is_json,
+    parse_timestamp,
 )
 from beckon_contract.failures import Reason, failure
 from beckon_contract.inputs import InvalidInput
@@ -266,22 +267,12 @@ def shorten_message(message: str) -> str:
 def to_public(call: CloudEvent) -> PublicEvent:
     """Return the call as an event of the `cloudevents` package.
 
-    Its data are the received bytes. Raises `EventError` for an invalid `time`.
+    Its data are the received bytes.
     """
     attributes = dict[str, object](call.attributes())
     if call.time is not None:
-        attributes["time"] = _parse_time(call.time)
+        attributes["time"] = parse_timestamp(call.time)
     return PublicEvent(attributes, call.data)
-
-
-def _parse_time(written: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise EventError(f"the attribute time {written!r} is no RFC 3339 time")
-    return moment
 
 
 # Travel from the call to its reply: the trace (CloudEvents distributed tracing extension), and

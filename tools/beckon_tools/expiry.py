@@ -6,6 +6,7 @@ After that time no caller waits for the answer.
 from datetime import UTC, datetime
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError
+from beckon_contract.cloudevents.extensions import parse_timestamp
 
 EXPIRY = "expirytime"
 
@@ -34,9 +35,6 @@ def read_expiry(call: CloudEvent) -> datetime | None:
     if written is None:
         return None
     try:
-        expires = datetime.fromisoformat(str(written).upper())
+        return parse_timestamp(str(written))
     except ValueError:
-        expires = None
-    if expires is None or expires.tzinfo is None:
-        raise EventError(f"the attribute expirytime {written!r} is no RFC 3339 time with a zone")
-    return expires
+        raise EventError(f"the attribute expirytime {written!r} is no RFC 3339 time with a zone") from None

@@ -150,12 +150,18 @@ def prefers_async(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 def parse_expiry(text: str) -> float:
     """Return a checked RFC 3339 timestamp as seconds since the epoch."""
-    whole, _, rest = text.upper().partition(".")
-    fraction = re.match(r"\d*", rest)
-    if fraction is not None and rest:
-        whole += rest[fraction.end() :]
-    moment = datetime.fromisoformat(whole.replace(":60", ":59"))
-    return moment.timestamp() + (float(f"0.{fraction[0]}") if fraction is not None and fraction[0] else 0.0)
+    return parse_timestamp(text).timestamp()
+
+
+def parse_timestamp(text: str) -> datetime:
+    """Return an RFC 3339 timestamp as a time; a leap second is the second before it.
+
+    Raises `ValueError` for a text that is no time, or has no zone.
+    """
+    moment = datetime.fromisoformat(text.upper().replace(":60", ":59"))
+    if moment.tzinfo is None:
+        raise ValueError("it has no zone")
+    return moment
 
 
 # RFC 3339, section 5.6; a leap second is a second.
