@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from beckon_agent.api.mcp import event_methods
+from beckon_agent.api.mcp.event_feed import MOST_EVENTS
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
@@ -33,14 +34,17 @@ class Stage:
     offered: list[EventType]
 
     @asynccontextmanager
-    async def stream(self, request: str) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    async def stream(self, request: str, **more: str) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """Open a stream, and read its messages in the block."""
         client = TaskClient(self.server.http)
-        async with client.stream("events/stream", name=request) as messages, asyncio.timeout(PATIENCE):
+        async with (
+            client.stream("events/stream", name=request, **more) as messages,
+            asyncio.timeout(PATIENCE),
+        ):
             yield messages
 
     async def send(self, number: int) -> None:
-        await self.store.feed.append("default", CloudEvent(str(number), "/shop", PLACED), keep=10)
+        await self.store.feed.append("default", CloudEvent(str(number), "/shop", PLACED), keep=1000)
 
 
 @asynccontextmanager
@@ -69,6 +73,22 @@ async def test_a_silent_stream_has_heartbeats_with_its_cursor(
     assert beat["method"] == last["method"] == "notifications/events/heartbeat"
     assert beat["params"]["cursor"] == active["params"]["cursor"]
     assert last["params"]["cursor"] == event["params"]["cursor"]
+
+
+async def test_a_stream_sends_all_pages_behind_its_cursor_before_what_comes(tmp_path: Path) -> None:
+    count = 2 * MOST_EVENTS + 50
+    async with stage(tmp_path) as made:
+        cursor = (await TaskClient(made.server.http).result("events/poll", name=PLACED))["cursor"]
+        for number in range(count):
+            await made.send(number)
+        async with made.stream(PLACED, cursor=cursor) as messages:
+            active = await anext(messages)
+            events = [await anext(messages) for _ in range(count)]
+            await made.send(count)
+            events.append(await anext(messages))
+
+    assert active["method"] == "notifications/events/active"
+    assert [event["params"]["eventId"] for event in events] == [f"/shop {n}" for n in range(count + 1)]
 
 
 async def test_one_stream_too_many_is_an_error_that_names_the_limit(tmp_path: Path) -> None:
