@@ -146,6 +146,7 @@ def parse_origins(text: str) -> frozenset[str]:
     return origins
 
 
+@lru_cache(maxsize=256)  # see `is_loopback`
 def _split_authority(text: str) -> tuple[str, int | None] | None:
     """Return name and port of `name[:port]`, or `None`."""
     found = _AUTHORITY.fullmatch(text.strip())
