@@ -224,6 +224,25 @@ async def test_a_name_with_a_private_address_is_not_called(
     assert receiver.posted == []
 
 
+async def test_a_host_is_reached_where_its_owner_says_without_an_address_of_its_name(
+    platform: EventPlatform, receiver: Receiver
+) -> None:
+    hosts = (AllowedHost(host="http://client.invalid", connect=receiver.url.removeprefix("http://")),)
+    async with aiohttp.ClientSession() as session:
+        checks = make_authenticator(AccessOptions(host="127.0.0.1"), session)
+        async with (
+            closed_service(platform, {"beckon": terms()}, checks, push_hosts=hosts) as made,
+            connected_client(str(made.http.base_url)) as connected,
+        ):
+            made.model.script[:] = [says("Done.")]
+            await start(connected, at("http://client.invalid/x"))
+
+            async def has_come() -> bool:
+                return bool(receiver.posted)
+
+            await eventually(has_come)
+
+
 async def test_without_the_setting_there_are_none(platform: EventPlatform) -> None:
     async with aiohttp.ClientSession() as session:
         checks = make_authenticator(AccessOptions(host="127.0.0.1"), session)

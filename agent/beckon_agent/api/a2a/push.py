@@ -97,17 +97,28 @@ class CheckedResolver(AbstractResolver):
         entry = next(self._allowed.reached_at(host, port), None)
         if entry is None:
             raise NotAllowed(f"the agent may not call {host}:{port} ({HOSTS_SETTING})")
-        found = await self._system.resolve(host, port, family)
         if entry.connect:
-            address, _, number = entry.connect.rpartition(":")
-            first: ResolveResult = {**found[0], "host": address.strip("[]"), "port": int(number)}
-            return [first]
+            return [_place(host, entry.connect)]
+        found = await self._system.resolve(host, port, family)
         self._allowed.check_addresses(host, entry, [one["host"] for one in found])
         return found
 
     async def close(self) -> None:
         """Release the resolver."""
         await self._system.close()
+
+
+def _place(host: str, connect: str) -> ResolveResult:
+    """Return the place of a host whose owner says where to connect to, as ADDRESS:PORT."""
+    address, _, port = connect.rpartition(":")
+    return {
+        "hostname": host,
+        "host": address.strip("[]"),
+        "port": int(port),
+        "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+        "proto": 0,
+        "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+    }
 
 
 @asynccontextmanager
