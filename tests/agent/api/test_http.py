@@ -3,11 +3,13 @@
 import gzip
 import json
 import zlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from beckon_agent.api.http import middleware
 from beckon_runtime.origins import OriginPolicy
 from tests.agent.conftest import CLOSED
 from tests.agent.running_agent import RunningAgent, Setup, running_agent, user
@@ -18,7 +20,7 @@ QUESTION = json.dumps({"model": "beckon", "messages": [user("go")]}).encode()
 BOMB = gzip.compress(json.dumps({"model": "beckon", "messages": [user("x" * 1_000_000)]}).encode())
 
 
-async def post(agent: RunningAgent, body: bytes, encoding: str) -> httpx.Response:
+async def post(agent: RunningAgent, body: bytes | AsyncIterator[bytes], encoding: str) -> httpx.Response:
     headers = {"content-type": "application/json", "content-encoding": encoding}
     return await agent.http.post("/v1/chat/completions", content=body, headers=headers)
 
@@ -76,6 +78,26 @@ async def test_an_encoding_that_is_not_read_is_refused_with_the_cure(
     assert answer.status_code == status
     assert cause in answer.json()["error"]["message"]
     assert answer.headers.get("accept-encoding") == ("gzip, deflate" if status == 415 else None)
+
+
+async def _in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    yield body[:100]
+    yield body[100:]
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [(BOMB, "gzip"), (b"x" * 20_000, "identity"), (_in_pieces(b"x" * 20_000), "identity")],
+    ids=["a small one that decodes to a large one", "a declared length", "in pieces"],
+)
+async def test_a_body_over_the_limit_is_refused_at_once_when_it_is_whole(
+    tmp_path: Path, body: bytes | AsyncIterator[bytes], encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(middleware, "_DISCARDING_SECONDS", 3600.0)
+    async with running_agent(CLOSED, tmp_path, setup=Setup(max_request_bytes=10_000)) as agent:
+        answer = await post(agent, body, encoding)
+
+    assert answer.status_code == 413
 
 
 @pytest.mark.parametrize(

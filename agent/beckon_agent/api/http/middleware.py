@@ -25,7 +25,11 @@ _ENCODINGS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}
 
 
 class _TooLarge(Exception):
-    """The body exceeds the limit."""
+    """The body exceeds the limit. With `is_whole` nothing more of it will come."""
+
+    def __init__(self, *, is_whole: bool) -> None:
+        super().__init__()
+        self.is_whole = is_whole
 
 
 class _WrongEncoding(Exception):
@@ -55,16 +59,17 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         try:
-            self._check_size(_declared_length(scope["headers"]))
+            self._check_size(_declared_length(scope["headers"]), is_whole=False)
             async with asyncio.timeout(self._seconds):
                 first = await self._read_body(receive)
             if first["type"] == "http.request":
                 first["body"] = self._decode_body(scope, first["body"])
-        except _TooLarge:
+        except _TooLarge as error:
             message = (
                 f"the body is larger than {self._limit} bytes; send less, or raise BECKON_MAX_REQUEST_BYTES"
             )
-            await _discard_body(receive)
+            if not error.is_whole:
+                await _discard_body(receive)
             await _refuse_body(scope, receive, send, 413, message)
             return
         except _WrongEncoding as error:
@@ -85,8 +90,9 @@ class BodyLimit:
             if message["type"] != "http.request":
                 return message
             body += message.get("body", b"")
-            self._check_size(len(body))
-            if not message.get("more_body", False):
+            is_whole = not message.get("more_body", False)
+            self._check_size(len(body), is_whole=is_whole)
+            if is_whole:
                 return {"type": "http.request", "body": bytes(body), "more_body": False}
 
     def _decode_body(self, scope: Scope, body: bytes) -> bytes:
@@ -103,16 +109,16 @@ class BodyLimit:
             decoded = decoder.decompress(body, self._limit + 1)
         except zlib.error:
             decoded = b""
-        self._check_size(len(decoded))
+        self._check_size(len(decoded), is_whole=True)
         if not decoder.eof or decoder.unused_data:
             raise _WrongEncoding(400, f"the body is not one whole {encoding.decode()}; encode it again")
         dropped = (b"content-encoding", b"content-length")
         scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in dropped]
         return decoded
 
-    def _check_size(self, size: int) -> None:
+    def _check_size(self, size: int, *, is_whole: bool) -> None:
         if size > self._limit:
-            raise _TooLarge
+            raise _TooLarge(is_whole=is_whole)
 
 
 def _declared_length(headers: Iterable[tuple[bytes, bytes]]) -> int:
