@@ -83,7 +83,7 @@ class AgentClient:
         """Yield the chunks of a streamed answer, those of tool calls included."""
         body = {"model": agent, "messages": messages, "stream": True, **_WITH_CALLS}
         async with self._open_stream("/v1/chat/completions", body) as response:
-            async for line in response.aiter_lines():
+            async for line in _read_lines(response):
                 if line == "data: [DONE]":
                     return
                 if line.startswith("data: "):
@@ -173,13 +173,25 @@ async def is_agent(url: str) -> bool:
         return False
 
 
+async def _read_lines(response: httpx.Response) -> AsyncIterator[str]:
+    """Yield the lines of a stream.
+
+    Only a line feed ends one. JSON may hold the other line breaks of Unicode, at which httpx would part it.
+    """
+    rest = b""
+    async for chunk in response.aiter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode().removesuffix("\r")
+
+
 async def _read_events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the events of a stream with their names.
 
     Raises `CommandError` for an event that reports a failure: `problem` or `error`.
     """
     name = ""
-    async for line in response.aiter_lines():
+    async for line in _read_lines(response):
         if line.startswith("event: "):
             name = line[7:]
         elif line.startswith("data: "):
