@@ -6,6 +6,7 @@ from inspect import cleandoc
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from beckon_cli.errors import CommandError
+from beckon_cli.terminal import printable
 
 _HELP = """
 Make the services of a Knative cluster callable by a language model.
@@ -183,5 +184,5 @@ def _one_line(error: Exception) -> str:
 
 
 def _fail(message: str, status: int) -> None:
-    print(f"beckon: {message}", file=sys.stderr)
+    print(f"beckon: {printable(message)}", file=sys.stderr)
     sys.exit(status)

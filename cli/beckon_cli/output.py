@@ -3,20 +3,31 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from beckon_cli.terminal import printable
 from beckon_contract.jsontext import dumps
 
 
-class _Output(Console):
-    """A console for readers like `head`, able to close the pipe early."""
+class SafeConsole(Console):
+    """A console for text of strangers, and for readers like `head`, which may close the pipe early.
+
+    On a terminal it makes control characters visible. A file or a program gets the text as it is.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the segments of an object, printable on a terminal."""
+        for segment in super().render(renderable, options):
+            is_safe = segment.control is not None or not self.is_terminal
+            yield segment if is_safe else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         """Exit with status 0 and discard the buffered output."""
@@ -24,8 +35,8 @@ class _Output(Console):
         raise SystemExit(0)
 
 
-out = _Output(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = SafeConsole(highlight=False, soft_wrap=True)
+err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def own_command(*, from_any_folder: bool = False) -> str:
@@ -40,6 +51,12 @@ def own_command(*, from_any_folder: bool = False) -> str:
         return f"{sys.executable if from_any_folder else 'python'} -m beckon_cli"
     here = os.path.relpath(called)
     return str(called.resolve()) if from_any_folder or here.startswith("..") else here
+
+
+def write_text(text: str) -> None:
+    """Write a piece of text to standard output at once, printable on a terminal."""
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
 
 
 def print_json(document: object) -> None:
@@ -64,7 +81,7 @@ def print_rows(rows: Iterable[Sequence[str]]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for row in rows:
         table.add_row("  ", *(Text(cell) for cell in row))
-    Console(highlight=False).print(table)
+    SafeConsole(highlight=False).print(table)
 
 
 def compact_json(value: object, limit: int = 300) -> str:

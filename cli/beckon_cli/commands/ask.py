@@ -24,6 +24,7 @@ from beckon_cli.output import (
     print_incomplete,
     print_json,
     report_text,
+    write_text,
 )
 from beckon_cli.settings import Settings, load_settings
 
@@ -204,8 +205,7 @@ class _ShownAnswer:
     def _show_text(self, text: str) -> None:
         self.text += text
         if not self._quiet:
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            write_text(text)
 
     def _take_call(self, event: dict[str, Any]) -> None:
         if event["type"] == "call.started":

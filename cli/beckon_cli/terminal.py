@@ -1,0 +1,15 @@
+"""Text of models, tools and servers on a terminal, which would obey control characters in it."""
+
+_VISIBLE: dict[int, str | None] = {
+    **{code: chr(0x2400 + code) for code in range(0x20)},  # Unicode's pictures of control characters
+    0x7F: "\u2421",
+    **dict.fromkeys(range(128, 160), "�"),
+    ord("\t"): "\t",
+    ord("\n"): "\n",
+    ord("\r"): None,  # it would let a line overwrite itself
+}
+
+
+def printable(text: str) -> str:
+    """Return a text with its control characters made visible, but for tabs and line feeds."""
+    return text if text.isprintable() else text.translate(_VISIBLE)
