@@ -6,7 +6,7 @@ from inspect import cleandoc
 from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from beckon_cli.errors import CommandError
-from beckon_cli.terminal import printable
+from beckon_runtime.terminal import printable
 
 _HELP = """
 Make the services of a Knative cluster callable by a language model.

@@ -13,8 +13,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from beckon_cli.terminal import printable
 from beckon_contract.jsontext import dumps
+from beckon_runtime.terminal import printable
 
 
 class SafeConsole(Console):

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pythonjsonlogger.json import JsonFormatter
 
+from beckon_runtime.terminal import printable
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 """The least severity that is logged: the setting `BECKON_LOG_LEVEL` of every service."""
 
@@ -75,7 +77,11 @@ def log_config(
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "readable": {"format": f"%(asctime)s {service} %(levelname)s %(message)s", "datefmt": "%H:%M:%S"},
+            "readable": {
+                "()": _ReadableFormatter,
+                "fmt": f"%(asctime)s {service} %(levelname)s %(message)s",
+                "datefmt": "%H:%M:%S",
+            },
             "json": {"()": json_formatter, "service": service},
         },
         "filters": {"fields": {"()": _WithFields, "fields": fields}},
@@ -106,6 +112,13 @@ def point_to_log(part: str, words: str) -> str:
     pods = f"-n beckon -l app.kubernetes.io/component={part}"
     command = f"kubectl logs {pods} --tail=-1 | grep {shlex.quote(words)}"
     return f"the log of the {part} has the details, under {words}: {command} (or the terminal of beckon up)"
+
+
+class _ReadableFormatter(logging.Formatter):
+    """Formats lines for a terminal, which must not obey what a line quotes."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 class _WithFields(logging.Filter):

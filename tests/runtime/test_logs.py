@@ -85,3 +85,12 @@ def test_the_command_that_shows_the_lines_of_a_failure_can_be_pasted() -> None:
     assert shlex.split(command.partition("|")[2]) == ["grep", "the Agent team-a/helper"]
     assert shlex.split(command)[:4] == ["kubectl", "logs", "-n", "beckon"]
     assert "app.kubernetes.io/component=agent" in command
+
+
+def test_a_line_for_a_terminal_shows_control_characters_that_it_quotes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logging.config.dictConfig(log_config("agent", readable=True))
+    logging.getLogger("beckon_agent").warning("the tool answers %s", "\x1b]0;owned\x07")
+
+    assert "the tool answers ␛]0;owned␇" in capsys.readouterr().err

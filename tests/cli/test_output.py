@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from beckon_cli.output import SafeConsole
-from beckon_cli.terminal import printable
+from beckon_runtime.terminal import printable
 
 TITLE = "\x1b]0;owned\x07"
 CLIPBOARD = "\x1b]52;c;ZXZpbA==\x1b\\"
