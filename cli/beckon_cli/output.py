@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import orjson
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -53,20 +53,21 @@ def own_command(*, from_any_folder: bool = False) -> str:
     return str(called.resolve()) if from_any_folder or here.startswith("..") else here
 
 
-def write_text(text: str) -> None:
-    """Write a piece of text to standard output at once, printable on a terminal."""
-    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
-    sys.stdout.flush()
+def write_text(text: str, to: TextIO | None = None) -> None:
+    """Write a piece of text at once, to standard output unless named; printable on a terminal."""
+    stream = to or sys.stdout
+    stream.write(printable(text) if stream.isatty() else text)
+    stream.flush()
 
 
 def print_json(document: object) -> None:
     """Print one JSON document to standard output, indented."""
-    sys.stdout.write(dumps(document, orjson.OPT_INDENT_2).decode() + "\n")
+    write_text(dumps(document, orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def print_json_line(document: object, *, to_stderr: bool = False) -> None:
     """Print one JSON document as a line."""
-    (sys.stderr if to_stderr else sys.stdout).write(dumps(document).decode() + "\n")
+    write_text(dumps(document).decode() + "\n", sys.stderr if to_stderr else sys.stdout)
 
 
 def print_rows(rows: Iterable[Sequence[str]]) -> None:
