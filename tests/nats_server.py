@@ -51,6 +51,12 @@ class NatsServer:
         return f"nats://127.0.0.1:{self.port}"
 
     @property
+    def pid(self) -> int:
+        """The process id of the server, which runs."""
+        assert self._process is not None, "it does not run"
+        return self._process.pid
+
+    @property
     def log(self) -> str:
         """All that it has written since the last start."""
         return (self._folder / "log").read_text(errors="replace")

@@ -15,6 +15,9 @@ import uvicorn
 import uvloop
 
 Message = MutableMapping[str, Any]
+Application = Callable[
+    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
 _EVENT = [
     (b"ce-specversion", b"1.0"),
     (b"ce-id", b"r"),
@@ -39,10 +42,11 @@ async def echo(
     await send({"type": "http.response.body", "body": body})
 
 
-async def _serve() -> None:
+async def serve(application: Application) -> None:
+    """Serve an application on a free port, which is printed, until the input ends."""
     bound = socket.create_server(("127.0.0.1", 0), backlog=4096)
     config = uvicorn.Config(
-        echo,
+        application,
         http="httptools",
         ws="none",
         lifespan="off",
@@ -67,4 +71,4 @@ async def _serve() -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve())
+        runner.run(serve(echo))

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import cast
 
 
-class Child:
-    """One process of this benchmark."""
+class Watched:
+    """One process that is measured."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._proc = Path("/proc") / str(process.pid)
+    def __init__(self, pid: int) -> None:
+        self._proc = Path("/proc") / str(pid)
 
     def pin(self, cores: set[int]) -> None:
         """Let the process, every thread of it, run on these cores alone."""
@@ -31,6 +30,14 @@ class Child:
         """Return the resident memory."""
         pages = int((self._proc / "statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+class Child(Watched):
+    """A process of this benchmark."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        super().__init__(process.pid)
+        self._process = process
 
     async def first_line(self, seconds: float = 20) -> str:
         """Return the first line that the process prints."""
