@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy, StreamConfig
 
-from bench.shim.echo import Message, serve
+from bench.shim.echo import Message, read_body, serve
 
 _STREAM = "bare"
 _BATCH = 256
@@ -56,11 +56,7 @@ class BareBroker:
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
         """Answer 202 once the event is stored."""
-        message = await receive()
-        body: bytes = message["body"]
-        while message["more_body"]:
-            message = await receive()
-            body += message["body"]
+        body = await read_body(receive)
         headers = {
             name.decode(): value.decode()
             for name, value in scope["headers"]

@@ -31,15 +31,21 @@ async def echo(
     scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
 ) -> None:
     """Answer 200 with the body that came."""
+    body = await read_body(receive)
+    length = (b"content-length", b"%d" % len(body))
+    headers = [*_MARKS, (b"content-type", b"application/json"), length]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def read_body(receive: Callable[[], Awaitable[Message]]) -> bytes:
+    """Return the body of a request."""
     message = await receive()
     body: bytes = message["body"]
     while message["more_body"]:
         message = await receive()
         body += message["body"]
-    length = (b"content-length", b"%d" % len(body))
-    headers = [*_MARKS, (b"content-type", b"application/json"), length]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    return body
 
 
 async def serve(application: Application) -> None:
