@@ -33,8 +33,6 @@ from beckon_contract.knative.triggers import InvalidResource, parse_broker
 from beckon_contract.kubernetes_objects import Condition, Key, Resource
 from beckon_contract.resources.tools import Refusal, Skipped, Tool, ready_from
 
-_ADDRESS_UNKNOWN = "AddressUnknown"  # given to tools alone whose calls go to their Service directly
-
 
 class CatalogueSource(Protocol):
     """A source of an up-to-date catalogue."""
@@ -80,13 +78,13 @@ def _with_address(tool: Tool, book: AddressBook) -> Tool | Refusal:
     except Unaddressable as error:
         message = f"{error}; the annotation {DISPATCH} sends calls straight to it"
         return Refusal(
-            tool.event_type, tool.namespace, _ADDRESS_UNKNOWN, "spec.reference", message, tool.origin
+            tool.event_type, tool.namespace, "AddressUnknown", "spec.reference", message, tool.origin
         )
 
 
 _UNROUTED = frozenset(
     {
-        _ADDRESS_UNKNOWN,
+        "AddressUnknown",
         "FilterMismatch",
         "InvalidTrigger",
         "NoTrigger",
@@ -122,7 +120,7 @@ class Judge:
         listeners = self._find_listeners(namespace, type_, source) if type_ else []
         ready = [one for one in listeners if not one.not_ready]
         broker = found.broker if isinstance(found, Tool) else choose_broker(stated, ready or listeners)
-        direct = _is_direct(found)
+        direct = resource.annotations.get(DISPATCH) == "direct"  # also if it is refused
         passing = [one for one in listeners if one.trigger.broker == broker and not direct]
         conditions = self._judge_conditions(found, namespace, broker, direct=direct)
         delivery = self._delivery_of(namespace, broker)
@@ -245,11 +243,6 @@ def _routed_condition(found: Tool | Refusal | Skipped) -> Condition:
         return Condition(ROUTED, "True", "Direct", f"calls go to {found.address}")
     named = ", ".join(found.routes[:3])
     return Condition(ROUTED, "True", ROUTED, f"Broker {found.broker}, Trigger {named}")
-
-
-def _is_direct(found: Tool | Refusal | Skipped) -> bool:
-    """Return True if calls go to the Service directly, or would if its address were known."""
-    return found.dispatch == "direct" if isinstance(found, Tool) else found.reason == _ADDRESS_UNKNOWN
 
 
 def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str, Reference | None]:

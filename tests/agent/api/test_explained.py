@@ -172,6 +172,15 @@ def test_a_direct_call_without_its_service_is_not_ready(tmp_path: Path) -> None:
     assert "gone" in found["details"]["Service"]
 
 
+def test_a_direct_call_to_another_namespace_has_no_path_over_a_broker(tmp_path: Path) -> None:
+    text = direct("add", "svc").replace("kind: Service, name", "kind: Service, namespace: shop, name")
+
+    found = explained(tmp_path, text + SERVICE.format(name="svc"), "add")
+
+    assert found["conditions"]["Routed"] == ("False", "OtherNamespace")
+    assert [kind for kind, _, _ in found["route"]] == ["EventType", "Service", "Reply"]
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_list_holds_everything_with_its_conditions(start_agent: StartAgent) -> None:
     async with start_agent() as agent:
