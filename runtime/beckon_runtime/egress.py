@@ -37,6 +37,12 @@ class AllowedHost(BaseModel):
         _Pattern.from_text(value)
         return value
 
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """The address and the port of `connect`, `None` without it."""
+        address, _, port = self.connect.rpartition(":")
+        return (address.strip("[]"), int(port)) if port else None
+
     def matches(self, scheme: str, host: str, port: int) -> bool:
         """Return True if this entry is for an origin."""
         return _Pattern.from_text(self.host).matches(scheme, host, port)

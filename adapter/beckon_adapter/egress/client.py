@@ -75,9 +75,8 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         entry = next(self._allowed.reached_at(host, port), None)
         if entry is None:
             raise NotAllowed(f"{self._allowed.caller} may not call {host}:{port} ({self._allowed.setting})")
-        if entry.connect:
-            address, _, number = entry.connect.rpartition(":")
-            return [(address.strip("[]"), int(number))]
+        if entry.place is not None:
+            return [entry.place]
         try:
             addresses = await self._resolve(host, port)
         except OSError as error:

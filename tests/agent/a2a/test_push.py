@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,22 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield running
 
 
+@asynccontextmanager
+async def pushing_to(platform: EventPlatform, *hosts: AllowedHost) -> AsyncIterator[ClosedService]:
+    """Run an open service that notifies at these hosts."""
+    async with aiohttp.ClientSession() as session:
+        checks = make_authenticator(AccessOptions(host="127.0.0.1"), session)
+        async with closed_service(platform, {"beckon": terms()}, checks, push_hosts=hosts) as made:
+            yield made
+
+
 @pytest_asyncio.fixture(loop_scope="module")
 async def pushing(platform: EventPlatform, receiver: Receiver) -> AsyncIterator[ClosedService]:
     """An open service that notifies the receiver, and public hosts of one name."""
     BENCH.reset()
     hosts = (AllowedHost(host=receiver.url, private=True), AllowedHost(host="*.example.com"))
-    async with aiohttp.ClientSession() as session:
-        checks = make_authenticator(AccessOptions(host="127.0.0.1"), session)
-        async with closed_service(platform, {"beckon": terms()}, checks, push_hosts=hosts) as made:
-            yield made
+    async with pushing_to(platform, *hosts) as made:
+        yield made
 
 
 @pytest_asyncio.fixture(params=[("JSONRPC", "1.0"), ("HTTP+JSON", "1.0")], ids="-".join, loop_scope="module")
@@ -206,20 +214,18 @@ async def test_a_name_with_a_private_address_is_not_called(
 ) -> None:
     port = receiver.url.rpartition(":")[2]
     hosts = (AllowedHost(host=f"http://localhost:{port}"),)
-    async with aiohttp.ClientSession() as session:
-        checks = make_authenticator(AccessOptions(host="127.0.0.1"), session)
-        async with (
-            closed_service(platform, {"beckon": terms()}, checks, push_hosts=hosts) as made,
-            connected_client(str(made.http.base_url)) as connected,
-        ):
-            made.model.script[:] = [says("Done.")]
-            with caplog.at_level(logging.WARNING):
-                await start(connected, at(f"http://localhost:{port}/x"))
+    async with (
+        pushing_to(platform, *hosts) as made,
+        connected_client(str(made.http.base_url)) as connected,
+    ):
+        made.model.script[:] = [says("Done.")]
+        with caplog.at_level(logging.WARNING):
+            await start(connected, at(f"http://localhost:{port}/x"))
 
-                async def is_refused() -> bool:
-                    return "not on the public internet" in caplog.text
+            async def is_refused() -> bool:
+                return "not on the public internet" in caplog.text
 
-                await eventually(is_refused)
+            await eventually(is_refused)
 
     assert receiver.posted == []
 
@@ -228,19 +234,17 @@ async def test_a_host_is_reached_where_its_owner_says_without_an_address_of_its_
     platform: EventPlatform, receiver: Receiver
 ) -> None:
     hosts = (AllowedHost(host="http://client.invalid", connect=receiver.url.removeprefix("http://")),)
-    async with aiohttp.ClientSession() as session:
-        checks = make_authenticator(AccessOptions(host="127.0.0.1"), session)
-        async with (
-            closed_service(platform, {"beckon": terms()}, checks, push_hosts=hosts) as made,
-            connected_client(str(made.http.base_url)) as connected,
-        ):
-            made.model.script[:] = [says("Done.")]
-            await start(connected, at("http://client.invalid/x"))
+    async with (
+        pushing_to(platform, *hosts) as made,
+        connected_client(str(made.http.base_url)) as connected,
+    ):
+        made.model.script[:] = [says("Done.")]
+        await start(connected, at("http://client.invalid/x"))
 
-            async def has_come() -> bool:
-                return bool(receiver.posted)
+        async def has_come() -> bool:
+            return bool(receiver.posted)
 
-            await eventually(has_come)
+        await eventually(has_come)
 
 
 async def test_without_the_setting_there_are_none(platform: EventPlatform) -> None:

@@ -97,8 +97,8 @@ class CheckedResolver(AbstractResolver):
         entry = next(self._allowed.reached_at(host, port), None)
         if entry is None:
             raise NotAllowed(f"the agent may not call {host}:{port} ({HOSTS_SETTING})")
-        if entry.connect:
-            return [_place(host, entry.connect)]
+        if entry.place is not None:
+            return [_to_result(host, *entry.place)]
         found = await self._system.resolve(host, port, family)
         self._allowed.check_addresses(host, entry, [one["host"] for one in found])
         return found
@@ -108,13 +108,12 @@ class CheckedResolver(AbstractResolver):
         await self._system.close()
 
 
-def _place(host: str, connect: str) -> ResolveResult:
-    """Return the place of a host whose owner says where to connect to, as ADDRESS:PORT."""
-    address, _, port = connect.rpartition(":")
+def _to_result(host: str, address: str, port: int) -> ResolveResult:
+    """Return the result for a host with a known address."""
     return {
         "hostname": host,
-        "host": address.strip("[]"),
-        "port": int(port),
+        "host": address,
+        "port": port,
         "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
         "proto": 0,
         "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
