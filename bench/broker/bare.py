@@ -3,7 +3,7 @@
 `python -m bench.broker.bare NATS TOOL INBOX` prints its port and ends when its input does. It stores each
 POST in JetStream, posts it to the tool, and posts the tool's reply to the inbox of the shim. It has one
 Trigger without a filter. It checks no event, and has no limits, retries, dead letters, leases, metrics or
-answers to errors. So its CPU is what these libraries cost, and what a broker built on them cannot go below.
+answers to errors. So its CPU is what these libraries cost: the rest of a broker's is its own work.
 """
 
 import asyncio
