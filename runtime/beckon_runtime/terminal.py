@@ -2,8 +2,8 @@
 
 _VISIBLE: dict[int, str | None] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},  # Unicode's pictures of control characters
-    0x7F: "\u2421",
-    **dict.fromkeys(range(128, 160), "�"),
+    0x7F: "\N{SYMBOL FOR DELETE}",
+    **dict.fromkeys(range(0x80, 0xA0), "\N{REPLACEMENT CHARACTER}"),
     ord("\t"): "\t",
     ord("\n"): "\n",
     ord("\r"): None,  # it would let a line overwrite itself

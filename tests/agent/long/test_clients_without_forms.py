@@ -11,7 +11,7 @@ from tests.agent.long.rig import Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import MISSING_FORMS, WITH_FORMS, TaskClient
 from tests.agent.scripted_model import asks_for, says
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 WITH_AGENT = McpSettings(agent_tool=True)
 MESSAGE = {"message": "How many pages?"}
@@ -62,6 +62,7 @@ async def test_progress_names_the_place_where_the_approval_of_an_agents_run_is_d
     async with (
         rig.agent(asks_for(("danger", {})), says("Done."), mcp=WITH_AGENT) as agent,
         Client(f"{agent.http.base_url}/mcp", mode="legacy" if mode == LEGACY else mode) as client,
+        asyncio.timeout(PATIENCE),
     ):
         coming = asyncio.create_task(client.call_tool("run_agent", MESSAGE, progress_callback=note))
         await eventually(lambda: _is_in("danger waits for an approval; decide it at /approvals", seen))
