@@ -24,8 +24,8 @@ from beckon_agent.agents.registry import AgentRegistry
 from beckon_agent.api.a2a.push import PushSender, allow_push, push_session
 from beckon_agent.api.a2a.server import write_notification
 from beckon_agent.api.access import AuthMiddleware
+from beckon_agent.api.events.owed_answers import AnswerSender
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.api.events.routes import LateAnswers
 from beckon_agent.api.mcp.notifications import Cancellations
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.api.operations import metrics_app
@@ -179,11 +179,11 @@ async def _serve_agent(settings: Settings, listeners: _Listeners) -> int:
             service = Service(permitted, caller, metrics, settings.max_runs, limits)
             holder = f"{socket.gethostname()}.{secrets.token_hex(8)}"
             rules = EventRules(sink=settings.answer_sink)
-            late = LateAnswers(session, rules)
+            answers = AnswerSender(store, session, registry, rules, settings.agent_namespace)
             keep_seconds = settings.keep_days * _DAY or None
             pace = EnginePace.from_hold(settings.lease_seconds)
             engine = RunEngine(
-                store, service, holder, pace, keep_seconds=keep_seconds, announce=late.send_answer
+                store, service, holder, pace, keep_seconds=keep_seconds, owes_answer=answers.owes_answer
             )
             policy = settings.origin_policy(settings.host, local_pages=True)
             app = build_app(
@@ -196,7 +196,9 @@ async def _serve_agent(settings: Settings, listeners: _Listeners) -> int:
                     cancellations=Cancellations(store.counters),
                     agent_tool=settings.mcp_agent_tool,
                 ),
-                storage=_set_options(RunStorage(store, engine, rules, keys, push=push), settings),
+                storage=_set_options(
+                    RunStorage(store, engine, rules, keys, push=push, answers=answers), settings
+                ),
             )
             limits_of_port = settings.connection_limits()
             config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)

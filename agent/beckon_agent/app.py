@@ -26,6 +26,7 @@ from beckon_agent.api.chat import stored as stored_chats
 from beckon_agent.api.chat.request import HandedCalls
 from beckon_agent.api.chat.routes import ChatRuns
 from beckon_agent.api.events import routes as events
+from beckon_agent.api.events.owed_answers import AnswerSender
 from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.http.errors import (
     STORE_UNAVAILABLE,
@@ -70,7 +71,8 @@ class RunStorage:
 
     `public_url` is the address of the service for clients, empty for that of each request. `stored_events` is
     the number of events that MCP clients may read; with 0 there is no feed. `namespace` is the
-    service's own. Without `push` no client is notified of its tasks.
+    service's own. Without `push` no client is notified of its tasks, and without `answers` no answer is sent
+    after the end of a run.
     """
 
     store: Store
@@ -81,6 +83,7 @@ class RunStorage:
     public_url: str = ""
     stored_events: int = 0
     push: PushSender | None = None
+    answers: AnswerSender | None = None
     namespace: str = "default"
 
 
@@ -147,6 +150,8 @@ def _permanent_work(
         yield _keep_up(storage.engine.serve(), "stored runs")
         if storage.push is not None:
             yield _keep_up(storage.push.send_until_cancelled(), "push notifications")
+        if storage.answers is not None:
+            yield _keep_up(storage.answers.send_until_cancelled(), "owed answers")
 
 
 def _mount_tasks(app: FastAPI, service: Service, storage: RunStorage, stalled: float) -> None:

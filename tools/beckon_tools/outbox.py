@@ -27,6 +27,7 @@ from beckon_contract.cloudevents.events import (
     to_binary,
     to_structured,
 )
+from beckon_contract.knative.delivery import NEVER_ACCEPTED
 from beckon_tools.errors import NotSent, UsageError
 
 SINK = "K_SINK"
@@ -105,8 +106,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # between two attempts
 _LONGEST_RETRY_AFTER = 3600.0
 _LOOK_SECONDS = 1.0  # how soon an answer of another process is seen
 _AT_ONCE = 8  # attempts side by side
-# A Broker that answers so will never take the event; everything else may pass.
-_FINAL = frozenset({400, 405, 410, 413, 414, 415, 422, 431})
 
 _MAKE = """
 CREATE TABLE IF NOT EXISTS beckon_outbox (
@@ -254,7 +253,7 @@ class Outbox:
         except NotSent as error:
             now = time.time()
             pause = _pause_before(answer.attempts, error.retry_after)
-            if error.status not in _FINAL and now + pause < answer.expires:
+            if error.status not in NEVER_ACCEPTED and now + pause < answer.expires:
                 logger.warning("answer %s stays in the outbox for %.1f s: %s", answer.id, pause, error)
                 await self._write_attempt(_LATER, now + pause, answer.id, answer.sink)
                 return ""

@@ -94,7 +94,7 @@ class Ended:
     `added` are the messages after its input, for runs that follow it. Its conversation gets both, and neither
     if `added` is `None`. `error` has the members `code` and `message`. A run that is not retained is deleted
     at once, unless it `lingers` for its followers at other replicas: then the process that ends it deletes it
-    shortly after, or `purge` does.
+    shortly after, or `purge` does. With `owed` the caller of a retained run is sent its answer later.
     """
 
     status: RunStatus
@@ -103,6 +103,7 @@ class Ended:
     error: Mapping[str, str] | None = None
     added: Sequence[Message] | None = None
     lingers: bool = False
+    owed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 The options and the principal of a run are stored as JSON; both directions are here.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -27,8 +27,8 @@ class Ask:
     client_tools: Sequence[ClientTool] = ()
 
 
-Announce = Callable[[StoredRun, AgentHandle, Sequence[RunEvent]], Awaitable[None]]
-"""Announces the end of a run that had to wait, before it is stored: maybe more than once."""
+OwesAnswer = Callable[[StoredRun], bool]
+"""Returns True if the caller of a run gets its answer after a suspension in a message of its own."""
 
 
 class Engine(Protocol):

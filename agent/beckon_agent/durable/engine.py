@@ -13,7 +13,7 @@ from beckon_agent.core.context import acting_as, principal_of, principal_to_requ
 from beckon_agent.core.records import FINAL, Decision, Ended, StoredRun
 from beckon_agent.core.run_events import RunEvent, RunSuspended
 from beckon_agent.core.run_types import Options
-from beckon_agent.durable.base import Announce, Ask, options_from_request, options_to_request
+from beckon_agent.durable.base import Ask, OwesAnswer, options_from_request, options_to_request
 from beckon_agent.durable.event_log import Housekeeping, ReportsSeen, is_end, is_last, read_log
 from beckon_agent.durable.prompts import PromptArchive
 from beckon_agent.durable.worker import RunWorker
@@ -62,13 +62,14 @@ class RunEngine:
         pace: EnginePace | None = None,
         *,
         keep_seconds: float | None = None,
-        announce: Announce | None = None,
+        owes_answer: OwesAnswer | None = None,
     ) -> None:
         """`holder` is a name unique to this process, never used before.
 
-        Ended runs are stored for `keep_seconds`; `None` is for ever.
+        Ended runs are stored for `keep_seconds`; `None` is for ever. Without `owes_answer` no run owes its
+        answer after its end.
         """
-        self._announce = announce
+        self._owes_answer = owes_answer or _owes_nothing
         self.keep_seconds = keep_seconds
         self._store = store
         self._service = service
@@ -141,7 +142,11 @@ class RunEngine:
         if worker is not None:
             with contextlib.suppress(NotHeld):
                 await worker.write_log()  # once the run has ended, no process may
-        if await self._store.runs.end_run(run_id, None, Ended("cancelled")):
+        run = await self._store.runs.get(run_id)
+        if run is None:
+            return None
+        ended = Ended("cancelled", owed=self._owes_answer(run))
+        if await self._store.runs.end_run(run_id, None, ended):
             self._stop_run(run_id)
         return await self._store.runs.get(run_id)
 
@@ -260,7 +265,8 @@ class RunEngine:
     async def _give_up(self, run: StoredRun, code: str, message: str) -> None:
         with contextlib.suppress(NotHeld):
             error = {"code": code, "message": message}
-            await self._store.runs.end_run(run.id, self._holder, Ended("failed", error=error))
+            ended = Ended("failed", error=error, owed=self._owes_answer(run))
+            await self._store.runs.end_run(run.id, self._holder, ended)
 
     async def _release_all(self) -> None:
         """Stop everything; another replica takes the runs over at once."""
@@ -277,7 +283,12 @@ class RunEngine:
         self, run: StoredRun, hosted: AgentHandle, options: Options, *, resumed: bool = False
     ) -> None:
         worker = self._legs[run.id] = RunWorker(
-            self._store, run, self._holder, self._archive, self._announce, later=self._pace.hold
+            self._store,
+            run,
+            self._holder,
+            self._archive,
+            owes_answer=self._owes_answer(run),
+            later=self._pace.hold,
         )
         worker.resumed = resumed
         task = self._tasks[run.id] = asyncio.create_task(worker.execute_run(self._service, hosted, options))
@@ -324,3 +335,7 @@ class RunEngine:
     async def _has_ended(self, run_id: str) -> bool:
         run = await self._store.runs.get(run_id)
         return run is None or run.status in FINAL
+
+
+def _owes_nothing(_: StoredRun) -> bool:
+    return False

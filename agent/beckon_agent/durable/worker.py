@@ -23,7 +23,7 @@ from beckon_agent.core.run_events import (
     TurnNoted,
 )
 from beckon_agent.core.run_types import Options
-from beckon_agent.durable.base import Announce, event_to_document
+from beckon_agent.durable.base import event_to_document
 from beckon_agent.durable.checkpoint_store import StoredCheckpoints, progress_from_past
 from beckon_agent.durable.event_log import Broadcast, EventNumbers, is_last, read_log
 from beckon_agent.durable.prompts import PromptArchive, PromptRecorder
@@ -51,20 +51,20 @@ class RunWorker:
         run: StoredRun,
         holder: str,
         archive: PromptArchive,
-        announce: Announce | None = None,
         *,
+        owes_answer: bool = False,
         later: float = 0.0,
     ) -> None:
         """A refused resumed run is tried again after `later` seconds.
 
-        It is refused if this process has no room for it.
+        It is refused if this process has no room for it. With `owes_answer` its answer is owed if it was
+        suspended.
         """
         self.run = run
         self.resumed = False
         """Whether this or another process worked on the run before."""
-        self._announce = announce
+        self._owes_answer = owes_answer
         self._later = later
-        self._hosted: AgentHandle | None = None
         self.broadcast = Broadcast()
         self._store = store
         self._holder = holder
@@ -79,7 +79,6 @@ class RunWorker:
 
     async def execute_run(self, service: Service, hosted: AgentHandle, options: Options) -> None:
         """Work until nothing is left to do here. Raises nothing but cancellation."""
-        self._hosted = hosted
         try:
             await self._restore_events()
             async with asyncio.TaskGroup() as group:
@@ -175,7 +174,6 @@ class RunWorker:
         self._publish_event(event, aloud=not is_last(event))
         match event:
             case RunFinished():
-                await self._announce_end(event)
                 status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
                 await self._end_run(Ended(status, event.ending, event.usage, added=event.messages))
                 self.broadcast.publish(event)
@@ -195,24 +193,14 @@ class RunWorker:
         event = RunFailed(code, message, retry_after)
         try:
             self._publish_event(event, aloud=False)
-            await self._announce_end(event)
             if await self._end_run(failed):
                 self.broadcast.publish(event)
         except (NotHeld, StoreUnavailable) as problem:
             logger.warning("that run %s failed could not be stored: %r", self.run.id, problem)
 
-    async def _announce_end(self, last: RunEvent) -> None:
-        """Announce the end of a run with an earlier suspension.
-
-        Its client was let go meanwhile. The end is written to the log first, and cannot change any more.
-        """
-        events = self.broadcast.events
-        if self._announce and self._hosted and any(isinstance(event, RunSuspended) for event in events):
-            await self.write_log()
-            await self._announce(self.run, self._hosted, [*events, last])
-
     async def _end_run(self, ended: Ended) -> bool:
-        how = replace(ended, lingers=self.lingers)
+        suspended = any(isinstance(event, RunSuspended) for event in self.broadcast.events)
+        how = replace(ended, lingers=self.lingers, owed=self._owes_answer and suspended)
         return await self.after_what_was_said(
             lambda said: self._store.runs.end_run(self.run.id, self._holder, how, said)
         )

@@ -28,6 +28,7 @@ from beckon_agent.core.records import (
 )
 from beckon_agent.store.counters import Counters
 from beckon_agent.store.feed import Feed
+from beckon_agent.store.owed_answers import OwedAnswers
 from beckon_agent.store.push import PushTargets
 
 NOTHING = LogEntries()
@@ -366,6 +367,7 @@ class Store(Protocol):
     counters: Counters
     feed: Feed
     push: PushTargets
+    owed_answers: OwedAnswers
 
     async def open_scratch(self) -> "Store":
         """Return a new store in memory for temporary data."""

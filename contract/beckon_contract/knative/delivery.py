@@ -100,6 +100,10 @@ class Delivery:
 DEFAULT_DELIVERY = Delivery(retry=10, backoff_policy="exponential", backoff_delay=0.2)
 
 
+NEVER_ACCEPTED = frozenset({400, 405, 410, 413, 414, 415, 422, 431})
+"""A Broker with such a status will not accept this event later either; any other failure may pass."""
+
+
 def is_retriable(status: int | None) -> bool:
     """Return True if a delivery with this HTTP status is retried. `None` means that there was no response."""
     return status is None or status >= 500 or status in _RETRIED

@@ -24,6 +24,7 @@ class Crashing:
         self.counters = store.counters
         self.feed = store.feed
         self.push = store.push
+        self.owed_answers = store.owed_answers
 
     async def open_scratch(self) -> Store:
         """No one replays here."""

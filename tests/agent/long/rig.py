@@ -16,8 +16,8 @@ from aiohttp import web
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.api.events.owed_answers import AnswerSender, SendingPace
 from beckon_agent.api.events.request import EventRules
-from beckon_agent.api.events.routes import LateAnswers
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.app import RunStorage, build_app
 from beckon_agent.core.run_types import Agent, Limits
@@ -52,6 +52,7 @@ from tests.shim.support import Server as ByHand
 from tests.tools.serving import configured
 
 BEAT = EnginePace(hold=0.6, beat=0.05, look=0.02)
+SENDING = SendingPace(look=0.02, first_pause=0.02, longest_pause=0.1)
 _QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
 LIMITS = Limits(call_timeout=5)
 
@@ -223,10 +224,10 @@ class Rig:
             model, service = await self._service(stack, script, limits)
             session = await stack.enter_async_context(aiohttp.ClientSession())
             rules = EventRules(sink=f"{self.tool.broker.url}/default/default" if self.answers_later else "")
-            late = LateAnswers(session, rules)
+            answers = AnswerSender(store, session, service.registry, rules, "default", SENDING)
             holder = f"test-{secrets.token_hex(4)}"
-            engine = RunEngine(store, service, holder, BEAT, announce=late.send_answer)
-            kept = RunStorage(store, engine, rules, ReplyKeys(KEY))
+            engine = RunEngine(store, service, holder, BEAT, owes_answer=answers.owes_answer)
+            kept = RunStorage(store, engine, rules, ReplyKeys(KEY), answers=answers)
             app = build_app(service, open_door, max_request_bytes=200_000, mcp=mcp, storage=kept)
             url = await stack.enter_async_context(served(app, self.port))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20))

@@ -49,6 +49,19 @@ async def test_an_agent_that_fails_after_it_waited_shows_that(rig: Rig) -> None:
         assert "no credit left" in failure["message"]
 
 
+async def test_an_agent_whose_run_is_cancelled_while_it_waits_shows_that_at_once(rig: Rig) -> None:
+    async with rig.agent(QUESTION, REPORT, says("Sorry.")) as agent:
+        begun = await agent.post()
+        await rig.tool.called()
+        runs = (await agent.http.get("/runs")).json()["data"]
+        (waiting,) = [run["id"] for run in runs if run["id"].startswith("event_")]
+        await agent.waits(waiting)
+        await agent.engine.cancel(waiting)
+
+        ended = await agent.until(begun["id"], "completed")
+        assert "the run is cancelled" in ended["output"][0]["error"]["content"]["message"]
+
+
 async def test_an_event_that_comes_again_is_answered_with_what_the_run_came_to(rig: Rig) -> None:
     async with rig.agent(REPORT, says("It says 42.")) as agent:
         first = await _deliver(agent)

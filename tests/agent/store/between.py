@@ -17,6 +17,7 @@ class Between:
         self.counters = store.counters
         self.feed = store.feed
         self.push = store.push
+        self.owed_answers = store.owed_answers
         self.materials = store.materials
         self.history = store.history
         self.open_scratch = store.open_scratch

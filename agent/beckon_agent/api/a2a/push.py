@@ -7,7 +7,7 @@ lasts. Requests go to the hosts that a setting allows, and to no private address
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import ipaddress
 import logging
 import random
@@ -24,7 +24,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
 from beckon_agent.core.records import FINAL, StoredCall, StoredRun
-from beckon_agent.store.base import Store, StoreUnavailable
+from beckon_agent.durable.due_work import CLAIM_SECONDS, CLAIMED, REQUEST_SECONDS, handle_due
+from beckon_agent.store.base import Store
 from beckon_agent.store.push import DueTarget
 from beckon_runtime.egress import AllowedHost, AllowedHosts, NotAllowed
 
@@ -34,9 +35,6 @@ HOSTS_SETTING = "BECKON_PUSH_HOSTS"
 TOKEN_HEADER = "x-a2a-notification-token"  # noqa: S105  # the header's name; A2A 1.0, section 4.3.3
 _LONGEST_URL = 2_000  # characters
 _LOOK_SECONDS = 0.3
-_CLAIMED = 20  # targets at once
-_CLAIM_SECONDS = 30.0  # longer than any request
-_REQUEST_SECONDS = 10
 _TRIES = 10  # the last one a quarter of an hour after the first
 _LONGEST_PAUSE = 300.0  # seconds
 
@@ -123,8 +121,8 @@ def _to_result(host: str, address: str, port: int) -> ResolveResult:
 @asynccontextmanager
 async def push_session(allowed: AllowedHosts) -> AsyncIterator[aiohttp.ClientSession]:
     """Open the session for requests to allowed hosts, without proxies and cookies."""
-    connector = aiohttp.TCPConnector(resolver=CheckedResolver(allowed), use_dns_cache=False, limit=_CLAIMED)
-    timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
+    connector = aiohttp.TCPConnector(resolver=CheckedResolver(allowed), use_dns_cache=False, limit=CLAIMED)
+    timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
     ) as session:
@@ -153,23 +151,8 @@ class PushSender:
 
     async def send_until_cancelled(self) -> None:
         """Notify until cancelled."""
-        while True:
-            try:
-                due = await self.store.push.claim_due(most=_CLAIMED, seconds=_CLAIM_SECONDS)
-                await asyncio.gather(*map(self._look_safely, due))
-            except StoreUnavailable as error:
-                due = ()
-                logger.warning("clients are notified later: %s", error)
-            if len(due) < _CLAIMED:
-                await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _look_safely(self, due: DueTarget) -> None:
-        try:
-            await self._look_at(due)
-        except StoreUnavailable:
-            raise
-        except Exception:  # one run must not keep the clients of others from their notifications
-            logger.exception("the client of task %s cannot be notified", due.run_id)
+        claim = functools.partial(self.store.push.claim_due, most=CLAIMED, seconds=CLAIM_SECONDS)
+        await handle_due(claim, self._look_at, look_seconds=_LOOK_SECONDS, what="the push notification")
 
     async def _look_at(self, due: DueTarget) -> None:
         """Notify a client if its run has a new state to report, and store when to look again."""

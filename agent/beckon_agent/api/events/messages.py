@@ -7,6 +7,7 @@ from typing import Literal
 import orjson
 
 from beckon_agent.core.model_types import Message, Usage
+from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_events import (
     AnswerDropped,
     CallStarted,
@@ -175,6 +176,11 @@ async def read_answer(events: AsyncIterator[tuple[int, RunEvent]]) -> RunAnswer 
     async for _, event in events:
         coming.feed_event(event)
     return coming.found
+
+
+def outcome_of(run: StoredRun) -> Unanswered:
+    """Return the outcome of a run without an answer in its events: it was cancelled, or could not go on."""
+    return Unanswered("failed", (run.error or {}).get("message") or f"the run is {run.status}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from beckon_agent.api.events.messages import REPLY_SUFFIX, Replier, message_of
 from beckon_agent.api.http.errors import ProblemError
 from beckon_agent.api.http.openapi import schema_reference
 from beckon_agent.core.records import NewRun, StoredRun
-from beckon_agent.core.run_types import CallBudget, Limits, Options
+from beckon_agent.core.run_types import Agent, CallBudget, Limits, Options
 from beckon_agent.durable.base import Ask
 from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_structured
 from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, is_timestamp, parse_expiry
@@ -174,19 +174,19 @@ def accept_event(
         raise _refuse_event(
             "no-budget", f"the chain of agents that this event belongs to has no tokens left ({BUDGET})"
         )
-    replier = _make_replier(event, hosted, run_id_of(event, hosted.name, owner), rules)
+    replier = _make_replier(event, hosted.agent, run_id_of(event, hosted.name, owner), rules)
     return AcceptedEvent(event, hosted, owner, chain, _read_expiry(event), replier)
 
 
-def replier_of(run: StoredRun, hosted: AgentHandle, rules: EventRules) -> Replier:
+def replier_of(run: StoredRun, agent: Agent, rules: EventRules) -> Replier:
     """Return the replier for the event of a stored run."""
     event = from_structured(orjson.dumps(run.request["event"]))
-    return _make_replier(event, hosted, run.id, rules)
+    return _make_replier(event, agent, run.id, rules)
 
 
-def _make_replier(event: CloudEvent, hosted: AgentHandle, run_id: str, rules: EventRules) -> Replier:
+def _make_replier(event: CloudEvent, agent: Agent, run_id: str, rules: EventRules) -> Replier:
     token = event.attributes().get(rules.correlation_attribute)
-    return Replier(event, hosted.agent, run_id, CallBudget.from_event(event), rules.reply_attribute, token)
+    return Replier(event, agent, run_id, CallBudget.from_event(event), rules.reply_attribute, token)
 
 
 def is_answer(event: CloudEvent, hosted: AgentHandle, rules: EventRules) -> bool:

@@ -7,25 +7,20 @@ the run begun before; any other 4xx makes it a dead letter.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 
-import aiohttp
-import stamina
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.api.events.messages import Replier, RunAnswer, RunAnswerReader, Unanswered, read_answer
+from beckon_agent.api.events.messages import RunAnswer, Unanswered, outcome_of, read_answer
 from beckon_agent.api.events.request import (
     EVENT,
-    FACE,
     AcceptedEvent,
     EventRules,
     accept_event,
     event_problems,
-    replier_of,
     to_event_problem,
 )
 from beckon_agent.api.http.errors import problem_responses
@@ -34,8 +29,7 @@ from beckon_agent.api.http.streaming import unless_gone
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import owner_of, request_id
-from beckon_agent.core.records import FINAL, StoredRun
-from beckon_agent.core.run_events import RunEvent
+from beckon_agent.core.records import FINAL
 from beckon_agent.durable.base import Engine
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import RunExists, StoreUnavailable
@@ -154,9 +148,7 @@ class _EventRuns:
     async def _read_outcome(self, taken: AcceptedEvent) -> Unanswered:
         """Return the result of a run ended from outside, such as a deleted one."""
         run = await self.engine.get(taken.run_id)
-        if run is None:
-            return Unanswered("failed", "the run was deleted")
-        return Unanswered("failed", (run.error or {}).get("message") or f"the run is {run.status}")
+        return Unanswered("failed", "the run was deleted") if run is None else outcome_of(run)
 
     async def _start_run(self, taken: AcceptedEvent) -> None:
         try:
@@ -230,61 +222,3 @@ def _find_agent(service: Service, name: str) -> AgentHandle:
         raise to_event_problem(503, "overloaded", "Overloaded", starting)
     detail = f"there is no agent {name[:80]!r}; post to /events/NAME with one of: {known_agents(service)}"
     raise to_event_problem(404, "unknown-agent", "Unknown agent", detail)
-
-
-_PATIENCE = aiohttp.ClientTimeout(total=10)
-_TRIES = 5
-
-
-class _NotTaken(Exception):
-    """The Broker did not accept an answer this time."""
-
-
-@dataclass(frozen=True, slots=True)
-class LateAnswers:
-    """Sends the answers of suspended event runs after their end."""
-
-    session: aiohttp.ClientSession
-    rules: EventRules
-
-    async def send_answer(self, run: StoredRun, hosted: AgentHandle, events: Sequence[RunEvent]) -> None:
-        """Send the awaited answer of a suspended run; never raises.
-
-        It does nothing for runs of other protocols, or if no answer is awaited.
-        """
-        if run.face != FACE or not self.rules.sink:
-            return
-        replier = replier_of(run, hosted, self.rules)
-        coming = RunAnswerReader()
-        for event in events:
-            coming.feed_event(event)
-        if not replier.is_awaited or coming.found is None:
-            return
-        try:
-            await self._send_reply(_to_reply(replier, coming.found))
-        except (_NotTaken, aiohttp.ClientError, TimeoutError) as error:
-            logger.error(  # noqa: TRY400  # a Broker that is away needs no traceback
-                "the answer of run %s is lost: the Broker at %s has not taken it: %s",
-                run.id,
-                self.rules.sink,
-                str(error) or type(error).__name__,
-            )
-
-    async def _send_reply(self, reply: CloudEvent) -> None:
-        headers, body = to_binary(reply)
-        async for attempt in stamina.retry_context(
-            on=(_NotTaken, aiohttp.ClientError, TimeoutError), attempts=_TRIES, timeout=30.0
-        ):
-            with attempt:
-                async with self.session.post(
-                    self.rules.sink, data=body, headers=headers, timeout=_PATIENCE, allow_redirects=False
-                ) as response:
-                    if not response.ok:
-                        raise _NotTaken(f"it answers {response.status}")
-
-
-def _to_reply(replier: Replier, found: RunAnswer | Unanswered) -> CloudEvent:
-    """Return the reply; its id is the same however often the run ends."""
-    if isinstance(found, RunAnswer):
-        return replier.write_answer(found)
-    return replier.write_failure(Reason.TOOL_FAILED, f"the agent failed: {found.message}")

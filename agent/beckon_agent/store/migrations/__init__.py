@@ -5,7 +5,7 @@ rolling update the old replicas work on the new schema: so a revision only adds,
 removed by a later release.
 """
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest revision."""
 
 VERSION_TABLE = "beckon_schema"

@@ -28,6 +28,7 @@ from beckon_agent.store.base import (
 )
 from beckon_agent.store.counters import Counters
 from beckon_agent.store.feed import Feed
+from beckon_agent.store.owed_answers import OwedAnswers
 from beckon_agent.store.push import PushTargets
 from beckon_agent.store.sql import database
 from beckon_agent.store.sql.conversations import SqlConversations
@@ -36,7 +37,7 @@ from beckon_agent.store.sql.database import ADDRESSES, Database
 from beckon_agent.store.sql.feed import SqlFeed
 from beckon_agent.store.sql.history import SqlHistory
 from beckon_agent.store.sql.journal import SqlJournal
-from beckon_agent.store.sql.push import SqlPushTargets
+from beckon_agent.store.sql.outgoing import SqlOwedAnswers, SqlPushTargets
 from beckon_agent.store.sql.runs import SqlRuns
 from beckon_agent.store.sql.sqlite import SQLite, make_file
 from beckon_agent.store.sql.steps import SqlEventLog, SqlMaterials
@@ -57,6 +58,7 @@ class SqlStore:
         self.counters: Counters = SqlCounters(database)
         self.feed: Feed = SqlFeed(database)
         self.push: PushTargets = SqlPushTargets(database)
+        self.owed_answers: OwedAnswers = SqlOwedAnswers(database)
 
     async def open_scratch(self) -> "SqlStore":
         """Return a new store in memory for temporary data."""

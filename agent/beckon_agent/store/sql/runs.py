@@ -44,7 +44,7 @@ from beckon_agent.store.sql.steps import (
     requeue_run,
     usage_of,
 )
-from beckon_agent.store.sql.tables import conversations, runs, segments
+from beckon_agent.store.sql.tables import conversations, owed_answers, runs, segments
 
 _GIVEN = [member.name for member in fields(NewRun) if member.name not in ("input", "request")]
 _AS_STORED = (
@@ -305,8 +305,7 @@ def _end_run(connection: Connection, run_id: str, holder: str | None, ended: End
         if holder is not None:
             raise NotHeld(run_id)
         return False
-    if run.retained or ended.lingers:
-        append_events(connection, run_id, said)
+    _keep_rest(connection, run_id, ended, said, retained=run.retained)
     if ended.added is not None and (run.retained or run.conversation is not None):
         complete_segment(connection, run.segment, ended.added)
         if run.conversation is not None:
@@ -315,6 +314,16 @@ def _end_run(connection: Connection, run_id: str, holder: str | None, ended: End
         alone = run.previous is None and run.conversation is None
         _delete_run(connection, run_id, alone=alone)
     return True
+
+
+def _keep_rest(
+    connection: Connection, run_id: str, ended: Ended, said: LogEntries, *, retained: bool
+) -> None:
+    """Store the last events of a run for its followers, and that its answer is owed."""
+    if retained or ended.lingers:
+        append_events(connection, run_id, said)
+    if retained and ended.owed:
+        connection.execute(insert(owed_answers).values(run_id=run_id, failures=0, due=now()))
 
 
 def _delete_run(connection: Connection, run_id: str, *, alone: bool = False) -> bool:

@@ -269,3 +269,11 @@ push_targets = Table(
     Column("failures", Integer, nullable=False),
     Column("due", Double, index=True),
 )
+
+owed_answers = Table(
+    "owed_answers",
+    metadata,
+    Column("run_id", SafeText, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("due", Double, nullable=False, index=True),
+)

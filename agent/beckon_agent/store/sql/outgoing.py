@@ -1,13 +1,15 @@
-"""The push targets in a database."""
+"""What is sent to the clients of runs: push targets and owed answers, in a database."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from sqlalchemy import Connection, Update, delete, func, select, update
 
+from beckon_agent.store.owed_answers import OwedAnswer
 from beckon_agent.store.push import MOST_TARGETS, DueTarget, PushTarget
 from beckon_agent.store.sql import database
 from beckon_agent.store.sql.database import Database, now
+from beckon_agent.store.sql.tables import owed_answers
 from beckon_agent.store.sql.tables import push_targets as table
 
 _OTHERS = select(func.count()).select_from(table)
@@ -76,3 +78,43 @@ class SqlPushTargets:
 
 def _of(due: DueTarget) -> Update:
     return update(table).where(table.c.run_id == due.run_id, table.c.id == due.target.id)
+
+
+class SqlOwedAnswers:
+    """`store.owed_answers.OwedAnswers` in a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim_due(self, *, most: int, seconds: float) -> Sequence[OwedAnswer]:
+        """Return due answers, the longest due first; no other replica gets them meanwhile."""
+        found = (
+            select(owed_answers.c.run_id, owed_answers.c.failures)
+            .where(owed_answers.c.due <= now())
+            .order_by(owed_answers.c.due)
+            .limit(most)
+            .with_for_update(skip_locked=True)
+        )
+
+        def work(connection: Connection) -> list[OwedAnswer]:
+            due = [OwedAnswer(run_id, failures) for run_id, failures in connection.execute(found)]
+            if due:
+                claimed = update(owed_answers).where(owed_answers.c.run_id.in_([one.run_id for one in due]))
+                connection.execute(claimed.values(due=now() + seconds))
+            return due
+
+        return await self._database.write(work)
+
+    async def put_off(self, run_id: str, *, seconds: float) -> None:
+        """Count a failed attempt; the answer is due again in `seconds`."""
+        later = (
+            update(owed_answers)
+            .where(owed_answers.c.run_id == run_id)
+            .values(failures=owed_answers.c.failures + 1, due=now() + seconds)
+        )
+        await self._database.write(lambda connection: connection.execute(later).rowcount)
+
+    async def settle(self, run_id: str) -> None:
+        """Remove an answer."""
+        mine = delete(owed_answers).where(owed_answers.c.run_id == run_id)
+        await self._database.write(lambda connection: connection.execute(mine).rowcount)
