@@ -201,7 +201,9 @@ async def _serve_agent(settings: Settings, listeners: _Listeners) -> int:
                 ),
             )
             limits_of_port = settings.connection_limits()
-            config = server_config(app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS)
+            config = server_config(
+                app, policy, limits_of_port, closing_seconds=_CLOSING_SECONDS, proxy_headers=True
+            )
             few = settings.connection_limits(_SCRAPERS_SHARE, _MOST_SCRAPERS)
             scraped = server_config(
                 metrics_app(service), policy, few, lifespan="off", closing_seconds=_CLOSING_SECONDS

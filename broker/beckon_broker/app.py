@@ -85,9 +85,11 @@ class Ingress:
         envelope = seal(broker, event, passed_headers(headers))
         if envelope.size > self._max_event_bytes:
             raise self._too_large()
-        if not self._dispatcher.passing(envelope):
+        matching = self._dispatcher.passing(envelope)
+        if not matching:
             await self._source.catch_up()
-        await self._dispatcher.accept(envelope)
+            matching = self._dispatcher.passing(envelope)
+        await self._dispatcher.accept(envelope, matching)
         return self._accepted
 
     async def _find_broker(self, scope: Scope) -> BrokerName:

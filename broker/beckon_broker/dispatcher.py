@@ -81,10 +81,12 @@ class Dispatcher:
             raise refuse(UNAVAILABLE, "The broker cannot store events", self.log.problem)
 
     async def _accept_reply(self, envelope: Envelope, served: str) -> None:
-        await self.accept(envelope, is_reply=True, served=served)
+        await self.accept(envelope, self.passing(envelope), is_reply=True, served=served)
 
-    async def accept(self, envelope: Envelope, *, is_reply: bool = False, served: str = "") -> None:
-        """Accept an event for all matching Triggers, or raise `Refused`.
+    async def accept(
+        self, envelope: Envelope, matching: list[Subscription], *, is_reply: bool = False, served: str = ""
+    ) -> None:
+        """Accept an event for the `matching` Triggers, or raise `Refused`.
 
         It is accepted for all of them or for none. The Triggers of the subscriber `served` do not count: it
         has the event already.
@@ -92,7 +94,7 @@ class Dispatcher:
         if not is_reply or not self.knows(envelope.broker):
             self.check(envelope.broker)
         passing = []
-        for each in self.passing(envelope):
+        for each in matching:
             if served and each.subscriber == served:
                 self._metrics.delivered(each.key)
             else:

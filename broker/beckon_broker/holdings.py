@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 
 from nats.aio.msg import Msg
@@ -16,12 +16,15 @@ from nats.errors import Error as NatsError
 from nats.js.errors import APIError
 
 from beckon_broker.log import QueuedDelivery
+from beckon_broker.publisher import ID_HEADER
+from beckon_broker.subjects import queue_of
 from beckon_contract.kubernetes_objects import Key
 
 logger = logging.getLogger(__name__)
 
-ID_HEADER = "Nats-Msg-Id"
 _REMEMBERED = 4_000  # settled deliveries
+# Several at once wake NATS once, and a stream that is empty after each message makes a file for each.
+_BATCH_SECONDS = 0.01
 
 Store = Callable[[QueuedDelivery], Awaitable[None]]
 
@@ -40,7 +43,10 @@ class PulledDelivery:
     async def settle(self) -> None:
         """Remove the delivery from its stream. Without a connection, it is removed when it comes again."""
         self._holdings.remove(self, is_settled=True)
-        await acknowledge(self.message)
+        if queue_of(self.message.subject) is None:
+            self._holdings.acknowledge_soon(self.message)
+        else:  # the server holds the next one of a queue back until then
+            await acknowledge(self.message)
 
     async def release(self, attempts: int, *, begun: bool) -> None:
         """Store the delivery anew, with its attempts, and remove the old message."""
@@ -61,6 +67,7 @@ class Holdings:
         self._held: dict[str, PulledDelivery] = {}
         self._held_of: Counter[Key] = Counter()
         self._settled: dict[str, None] = {}
+        self._over: list[Msg] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -82,15 +89,34 @@ class Holdings:
                 del self._settled[next(iter(self._settled))]
         self._make_room()
 
+    def acknowledge_soon(self, message: Msg) -> None:
+        """Acknowledge a message soon, with all others of these milliseconds."""
+        self._over.append(message)
+        if len(self._over) == 1:
+            self._start(self._acknowledge_later())
+
+    async def acknowledge_all(self) -> None:
+        """Acknowledge what is to be acknowledged soon."""
+        over, self._over = self._over, []
+        for message in over:
+            await acknowledge(message)
+
+    async def _acknowledge_later(self) -> None:
+        await asyncio.sleep(_BATCH_SECONDS)
+        await self.acknowledge_all()
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def recognise(self, message: Msg) -> bool:
         """Return True if a delivery is held or settled; one that is settled is removed again."""
         held = self._held.get(found := message_id(message))
         if held is not None:
             held.message = message
         elif found in self._settled:
-            task = asyncio.create_task(acknowledge(message))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(acknowledge(message))
         else:
             return False
         return True

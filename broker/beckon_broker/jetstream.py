@@ -18,7 +18,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -34,7 +33,7 @@ from nats.js.api import (
 from nats.js.errors import BadRequestError
 
 from beckon_broker.envelope import Refused
-from beckon_broker.holdings import ID_HEADER, Holdings, PulledDelivery, reason
+from beckon_broker.holdings import Holdings, PulledDelivery, reason
 from beckon_broker.log import (
     UNAVAILABLE,
     UNCERTAIN,
@@ -46,6 +45,7 @@ from beckon_broker.log import (
     encode,
     refuse,
 )
+from beckon_broker.publisher import Publisher
 from beckon_broker.pull import Pull
 from beckon_broker.queues import Queues
 from beckon_broker.streams import read_stream_content
@@ -102,6 +102,7 @@ class JetStreamLog:
         self._options = options
         self._client = Client()
         self._stream: JetStreamContext = self._client.jetstream(timeout=_STORE_SECONDS)
+        self._publisher = Publisher(self._client, _STORE_SECONDS)
         self._subjects = Subjects(options.stream)
         self._holdings = Holdings(self._wake)
         self._queues: Queues | None = None
@@ -176,11 +177,11 @@ class JetStreamLog:
         """
         own = Queue("ordered", queued.trigger) if queued.ordered else queue
         subject = self._subjects.of_queue(own) if own else self._subjects.of_trigger(queued.trigger)
-        message, headers = encode(queued), {ID_HEADER: message_id or uuid4().hex}
+        message, message_id = encode(queued), message_id or uuid4().hex
         try:
-            await self._stream.publish(subject, message, headers=headers)
-        except nats.errors.TimeoutError:
-            await self._stream.publish(subject, message, headers=headers)
+            await self._publisher.publish(subject, message, message_id)
+        except TimeoutError:
+            await self._publisher.publish(subject, message, message_id)
         if own:
             await self._announce(own)
 
@@ -196,6 +197,7 @@ class JetStreamLog:
         """Connect, make the streams, and hand out deliveries until cancelled."""
         ready()
         await self._connect()
+        await self._publisher.open()
         await self._make_streams()
         logger.info("events are stored in NATS at %s", self._address)
         async with asyncio.TaskGroup() as tasks:
@@ -252,6 +254,7 @@ class JetStreamLog:
     async def close(self) -> int:
         """Close the connection, after what is written to it has gone; no event is lost."""
         if self._client.is_connected:
+            await self._holdings.acknowledge_all()
             await self._client.drain()
         else:
             await self._client.close()
@@ -324,6 +327,7 @@ class JetStreamLog:
             disconnected_cb=note_loss,
             reconnected_cb=note_return,
             connect_timeout=_CONNECT_SECONDS,
+            skip_subject_validation=True,  # they are made of names that Kubernetes has checked
             reconnect_time_wait=_RECONNECT_SECONDS,
             max_reconnect_attempts=-1,
             user_credentials=str(self._options.credentials) if self._options.credentials else None,

@@ -83,10 +83,12 @@ def server_config(
     *,
     lifespan: Literal["auto", "on", "off"] = "auto",
     closing_seconds: int | None = None,
+    proxy_headers: bool = False,
 ) -> LimitedConfig:
     """Return uvicorn's settings for an application behind a policy, with these limits.
 
-    `closing_seconds` is how long requests may go on once the server stops.
+    `closing_seconds` is how long requests may go on once the server stops. With `proxy_headers` a
+    proxy on this machine may name the scheme and the client (`X-Forwarded-…`).
     """
     config = LimitedConfig(
         OriginCheck(app, policy),
@@ -95,6 +97,7 @@ def server_config(
         lifespan=lifespan,
         log_config=None,
         access_log=False,
+        proxy_headers=proxy_headers,
         server_header=False,
         backlog=_BACKLOG,
         # uvicorn's own timer would restart with every byte; `Connections` closes what is idle.

@@ -4,13 +4,14 @@ import asyncio
 from pathlib import Path
 from uuid import uuid4
 
+import nats
 from aiohttp import web
 
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, event_response, subscriber
 from tests.broker.test_jetstream import TOKEN, is_empty, kept_in
 from tests.nats_server import NatsServer
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 
 async def test_a_delivery_that_a_broker_holds_outlasts_an_outage_of_the_server(
@@ -115,3 +116,32 @@ async def test_a_reply_waits_for_a_server_that_is_away(folder: Path, own_server:
 
 async def _has_delivered(running: RunningBroker, count: int) -> bool:
     return await running.metric("deliveries_total") == count
+
+
+async def test_what_ends_while_a_broker_stops_is_removed_before_it_has_stopped(
+    folder: Path, nats_server: NatsServer
+) -> None:
+    """It acknowledges deliveries a few milliseconds after their end, and the last ones when it stops."""
+    held, settings = Gate(), kept_in(nats_server)
+    async with (
+        subscriber(held) as tool,
+        running_broker(folder, trigger("t", tool.url), drain_seconds=PATIENCE, **settings) as running,
+    ):
+        for number in range(20):
+            await running.send(event(f"e{number}"))
+        await tool.wait(20)
+        stored = await _messages_of(nats_server, settings["nats_stream"])
+        asyncio.get_running_loop().call_later(0.1, held.open)
+
+    assert stored == 20
+    assert await _messages_of(nats_server, settings["nats_stream"]) == 0
+
+
+async def _messages_of(server: NatsServer, prefix: str) -> int:
+    """Return the number of messages in the streams of a broker."""
+    client = await nats.connect(server.url)
+    try:
+        infos = await client.jetstream().streams_info()
+        return sum(info.state.messages for info in infos if str(info.config.name).startswith(prefix))
+    finally:
+        await client.close()
