@@ -85,14 +85,14 @@ def _search_books(wanted: dict[str, str]) -> Answer:
 
 
 def _find_book(number: str) -> dict[str, Any] | None:
-    return BOOKS.get(int(number)) if number.isascii() and number.isdigit() else None
+    return next((book for book in BOOKS.values() if str(book["id"]) == number), None)
 
 
 def _reserve_book(number: str, body: bytes) -> Answer:
     book = _find_book(number)
     try:
         reader = json.loads(body)["reader"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return 400, {"message": 'write the reader: {"reader": "Ann"}'}
     if book is None:
         return 404, {"message": f"there is no book {number}"}

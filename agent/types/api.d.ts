@@ -438,13 +438,13 @@ export type ResponseUsage = {
 
 /** A call with its state, times and outcome. */
 export type RunCall = {
-    asked_at: number | null;
     event_id: string;
     id: string;
     name: string;
     origin: "api" | "dialect" | "recovered";
     arguments: unknown;
     state: "open" | "approval" | "sent" | "accepted" | "input" | "client" | "done";
+    requested_at: number | null;
     sent_at: number | null;
     finished_at: number | null;
     seconds: number | null;

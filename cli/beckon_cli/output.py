@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import orjson
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -20,14 +21,23 @@ from beckon_runtime.terminal import printable
 class SafeConsole(Console):
     """A console for text of strangers, and for readers like `head`, which may close the pipe early.
 
-    On a terminal it makes control characters visible. A file or a program gets the text as it is.
+    On a terminal it makes control characters visible. A file or a program gets the text as it is. Brackets in
+    a text are never markup of Rich: a style is that of the call, or of a `Text`.
     """
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options of Rich's own console."""
+        super().__init__(markup=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Yield the segments of an object, printable on a terminal."""
         for segment in super().render(renderable, options):
             is_safe = segment.control is not None or not self.is_terminal
             yield segment if is_safe else Segment(printable(segment.text), segment.style)
+
+    def status(self, status: RenderableType, **options: Any) -> Status:
+        """Return the line of a step in progress, which Rich would read as markup."""
+        return super().status(Text(status) if isinstance(status, str) else status, **options)
 
     def on_broken_pipe(self) -> None:
         """Exit with status 0 and discard the buffered output."""

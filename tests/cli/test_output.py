@@ -12,6 +12,7 @@ from beckon_runtime.terminal import printable
 TITLE = "\x1b]0;owned\x07"
 CLIPBOARD = "\x1b]52;c;ZXZpbA==\x1b\\"
 CLEAR = "\x9b2J"
+OVERRIDE, ISOLATE = "\N{RIGHT-TO-LEFT OVERRIDE}", "\N{RIGHT-TO-LEFT ISOLATE}"
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,7 @@ CLEAR = "\x9b2J"
         (CLEAR, "\ufffd2J"),
         ("safe\rowned\x7f", "safeowned␡"),
         ("a\r\nb\x00", "a\nb␀"),
+        (f"{OVERRIDE}gpj.exe{ISOLATE} \u05d0", "\ufffdgpj.exe\ufffd \u05d0"),
     ],
 )
 def test_control_characters_are_visible(text: str, shown: str) -> None:
@@ -46,3 +48,14 @@ def test_a_file_gets_the_text_as_it_is() -> None:
     SafeConsole(file=written, force_terminal=False, width=200).print(Text("\x1b[1mbold"))
 
     assert written.getvalue() == "\x1b[1mbold\n"
+
+
+def test_brackets_in_a_text_are_text() -> None:
+    written = StringIO()
+    console = SafeConsole(file=written, force_terminal=True, highlight=False, width=200)
+    console.print("manifests/[red]/[/x]", style="dim")
+    with console.status("waiting for [/x] …") as waiting:
+        waiting.update(Text("[/y]"))
+
+    assert "manifests/[red]/[/x]" in written.getvalue()
+    assert "[/y]" in written.getvalue()

@@ -139,7 +139,7 @@ async def _run(settings: Settings, *, watch: bool, durable: bool) -> None:
     async with running_platform(settings, watch=watch, durable=durable) as platform:
         _introduce(platform)
         if silent := await find_silent(settings.nats_url.get_secret_value()):
-            err.print(f"[yellow]no answer[/yellow] from {silent}: the broker waits for NATS")
+            err.print(Text.assemble(("no answer", "yellow"), f" from {silent}: the broker waits for NATS"))
         try:
             await asyncio.Event().wait()
         finally:
@@ -149,7 +149,7 @@ async def _run(settings: Settings, *, watch: bool, durable: bool) -> None:
 def _introduce(platform: Platform) -> None:
     where, settings = platform.addresses, platform.settings
     api = f"OpenAI base URL: {where.agent}/v1, models: {', '.join(platform.agents)}"
-    out.print(f"[bold]agent[/bold]   {where.agent}   (open it in a browser; {api})")
+    out.print(Text.assemble(("agent", "bold"), f"   {where.agent}   (open it in a browser; {api})"))
     out.print(f"broker  {where.broker}   {_describe_log(platform)}")
     out.print(f"shim    {where.shim}   replies at {where.replies}")
     out.print(f"model   {_describe_model(platform)}")
@@ -158,10 +158,11 @@ def _introduce(platform: Platform) -> None:
     )
     out.print(f"tools   {names or 'none'}   from {settings.manifests}")
     if settings.host not in _LOOPBACK:
-        err.print(
-            f"[yellow]others reach it[/yellow]: {settings.host} is not loopback; "
-            "keys, tokens or BECKON_ANONYMOUS say who is admitted"
+        admission = "keys, tokens or BECKON_ANONYMOUS say who is admitted"
+        reached = Text.assemble(
+            ("others reach it", "yellow"), f": {settings.host} is not loopback; {admission}"
         )
+        err.print(reached)
     out.print()
     port = "" if settings.port == 8080 else f"BECKON_PORT={settings.port} "
     beckon = own_command()

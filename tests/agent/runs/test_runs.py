@@ -124,7 +124,7 @@ async def test_a_run_shows_its_steps_with_their_times(start_face: StartFace) -> 
         run["ended_at"],
     ]
     assert moments == sorted(moments)
-    assert echo["asked_at"] == request["ended_at"]
+    assert echo["requested_at"] == request["ended_at"]
     assert 0 < request["seconds"] <= request["ended_at"] - run["created_at"]
     assert "test_echo" in request["tools_sent"]
 
@@ -196,7 +196,7 @@ async def test_a_run_that_waits_for_a_person_says_so_and_goes_on_with_the_word(s
         waiting["id"],
         None,
     )
-    assert waiting["asked_at"] == call["asked_at"]
+    assert waiting["requested_at"] == call["requested_at"]
     assert (
         decided.json()
         == again.json()

@@ -92,11 +92,7 @@ class ApprovalState(TypedDict):
     decided_at: float | None
 
 
-# The word of the API, from before the names of the code were standard terms.
-_RequestedAt = TypedDict("_RequestedAt", {"asked_at": float | None})  # noqa: UP013  # no name of the code
-
-
-class RunCall(_RequestedAt):
+class RunCall(TypedDict):
     """A call with its state, times and outcome."""
 
     event_id: str
@@ -105,6 +101,7 @@ class RunCall(_RequestedAt):
     origin: CallOrigin
     arguments: Any
     state: CallState
+    requested_at: float | None
     sent_at: float | None
     finished_at: float | None
     seconds: float | None
@@ -157,7 +154,7 @@ class ExchangedEvents(TypedDict):
     problem: Any
 
 
-class WaitingApproval(_RequestedAt):
+class WaitingApproval(TypedDict):
     """A call waiting for approval."""
 
     id: str
@@ -170,6 +167,7 @@ class WaitingApproval(_RequestedAt):
     origin: CallOrigin
     arguments: Any
     cut: bool
+    requested_at: float | None
 
 
 class DecidedApproval(TypedDict):
@@ -254,7 +252,7 @@ def call_document(call: StoredCall, requested_at: float | None) -> RunCall:
         "origin": call.origin,
         "arguments": arguments,
         "state": call.state,
-        "asked_at": requested_at,
+        "requested_at": requested_at,
         "sent_at": call.sent_at,
         "finished_at": call.finished_at,
         "seconds": call.seconds,
@@ -342,7 +340,7 @@ def waiting_document(waiting: Waiting) -> WaitingApproval:
         "origin": waiting.call.origin,
         "arguments": arguments,
         "cut": cut,
-        "asked_at": waiting.since,
+        "requested_at": waiting.since,
     }
 
 
