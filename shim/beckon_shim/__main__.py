@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from beckon_contract.correlation import Keyring
 from beckon_runtime import collectors
+from beckon_runtime.http_messages import Handler
 from beckon_runtime.logs import log_config
 from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start, settle_memory
 from beckon_runtime.settings import setting_problems
-from beckon_shim.messages import Handler
 from beckon_shim.service import Service
 from beckon_shim.settings import Settings
 from beckon_shim.tokens import load_keys

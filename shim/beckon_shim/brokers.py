@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from beckon_contract.knative.addresses import Unaddressable, published_address
 from beckon_contract.kubernetes_objects import READY, condition
+from beckon_runtime.http_messages import Answer
 from beckon_runtime.posts import Target
 from beckon_shim import responses
-from beckon_shim.messages import Answer
 from beckon_sources.api_types import Document, name_of
 from beckon_sources.watch_status import Contact
 

@@ -17,12 +17,13 @@ from beckon_contract.cloudevents.extensions import (
     preferred_wait,
     prefers_async,
 )
+from beckon_runtime.http_messages import Answer, Finish, HangUp, Request, Respond
 from beckon_runtime.posts import RawHeader, Target
 from beckon_shim import responses
 from beckon_shim.brokers import Brokers
 from beckon_shim.delivery import IDEMPOTENT, BrokerPosts, Delivery, at_deadline
 from beckon_shim.exchange import NOTED, Exchange, ids_in
-from beckon_shim.messages import Answer, Finish, HangUp, Request, Respond, WireEvent, read
+from beckon_shim.messages import WireEvent, read
 from beckon_shim.probes import is_probe
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.reply_marks import named_attribute

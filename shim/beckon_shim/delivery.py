@@ -14,11 +14,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+from beckon_runtime.http_messages import Answer
 from beckon_runtime.post_client import PostClient
 from beckon_runtime.posts import Ack, RawHeader, Target
 from beckon_shim import responses
 from beckon_shim.bearers import Bearers, NoToken
-from beckon_shim.messages import Answer
 from beckon_shim.waiters import Waiter, Waiters
 
 

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol
 
+from beckon_runtime.http_messages import Request
 from beckon_runtime.post_client import PostClient
 from beckon_runtime.posts import RawHeader, Target
-from beckon_shim.messages import Request, WireEvent
+from beckon_shim.messages import WireEvent
 
 _AT_ONCE = 64
 _REPORTS_AT_ONCE = 16

@@ -16,8 +16,9 @@ from functools import partial
 from uuid import uuid4
 
 from beckon_contract.cloudevents.extensions import preferred_wait
+from beckon_runtime.http_messages import Answer, Handler, HangUp, Piece, Request, Respond
 from beckon_shim import responses
-from beckon_shim.messages import Answer, Handler, HangUp, Piece, Request, Respond, WireEvent
+from beckon_shim.messages import WireEvent
 
 PROBES = "/probes"
 PROBE_TYPE = b"dev.beckon.probe"

@@ -11,9 +11,9 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 
+from beckon_runtime.http_messages import Answer, HangUp, Request, Respond
 from beckon_runtime.posts import RawHeader
 from beckon_shim import responses
-from beckon_shim.messages import Answer, HangUp, Request, Respond
 from beckon_shim.peers import Peers, has_hopped
 
 RECEIPTS = "/receipts/"

@@ -7,10 +7,11 @@ from collections.abc import Coroutine
 from beckon_contract.cloudevents.events import EventError
 from beckon_contract.cloudevents.extensions import ACCEPTED, PROGRESS_MARK, STATE
 from beckon_contract.correlation import Claim
+from beckon_runtime.http_messages import Answer, HangUp, Request, Respond, of_problem
 from beckon_runtime.problem import Problem
 from beckon_shim import responses
 from beckon_shim.exchange import Exchange, ids_in
-from beckon_shim.messages import Answer, HangUp, Request, Respond, WireEvent, of_problem, read
+from beckon_shim.messages import WireEvent, read
 from beckon_shim.peers import LateReplies, Peers, has_hopped
 from beckon_shim.probes import answer_probe, is_probe, is_probe_reply
 from beckon_shim.receipts import RECEIPTS

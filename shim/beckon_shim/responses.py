@@ -1,9 +1,10 @@
 """The answers to callers: one function for each end of a call."""
 
 from beckon_contract.cloudevents.events import EventError, EventFormatError
+from beckon_runtime.http_messages import Answer, of_problem
 from beckon_runtime.posts import Ack
 from beckon_runtime.problem import Problem
-from beckon_shim.messages import Answer, WireEvent, of_problem
+from beckon_shim.messages import WireEvent
 
 REPLIED = "replied"
 # Without a reader: the caller is gone (nginx counts it as 499, too).

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beckon_contract.correlation import SCHEME, BadCredential, Keyring, check_request
-from beckon_runtime.origins import OriginPolicy
+from beckon_runtime.http_messages import Answer, CheckedOrigins, Handler, HangUp, Request, Respond, of_problem
+from beckon_runtime.http_server import Server
 from beckon_runtime.post_client import PostClient
 from beckon_runtime.problem import Problem
 from beckon_shim.bearers import Bearers, no_account
@@ -22,40 +23,14 @@ from beckon_shim.brokers import Templates
 from beckon_shim.calls import Calls, Deadlines, Limits
 from beckon_shim.delivery import BrokerPosts, at_shutdown
 from beckon_shim.exchange import Exchange, Marks, ids_in
-from beckon_shim.messages import Answer, Handler, HangUp, Request, Respond, of_problem
 from beckon_shim.peers import Addresses, LateReplies, Peers, PodAddresses
 from beckon_shim.probes import Probes
 from beckon_shim.receipts import Receipts
 from beckon_shim.replies import Replies
-from beckon_shim.server import Server
 from beckon_shim.settings import Settings
 from beckon_shim.status import Metrics, Status
 from beckon_shim.tokens import Tokens, follow_keys
 from beckon_shim.waiters import AmbiguousDeadLetters, Waiters
-
-
-class CheckedOrigins:
-    """A handler behind the check of Host and Origin.
-
-    The inner handler never sees a request of a web page, nor one for another host.
-    """
-
-    def __init__(self, handler: Handler, policy: OriginPolicy) -> None:
-        self._handler = handler
-        self._policy = policy
-
-    def handle(self, request: Request, respond: Respond) -> HangUp | None:
-        """Refuse the request, or pass it on."""
-        problem = self._policy.refuse(request.headers)
-        if problem is None:
-            return self._handler.handle(request, respond)
-        respond(of_problem(problem, "rejected"))
-        return None
-
-    def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to a request with a body over the limit. Nothing in it is secret."""
-        return self._handler.too_large(request, limit)
-
 
 _OUTCOME = "unauthenticated"
 
@@ -177,6 +152,7 @@ class Service:
         policy = settings.origin_policy(settings.host)
         self._servers = tuple(
             Server(
+                "shim",
                 CheckedOrigins(handler if traced is None else traced(handler, route), policy),
                 settings.max_event_bytes,
                 settings.connection_limits(share, most=settings.max_waiting + _CONNECTIONS_BESIDE),

@@ -14,9 +14,9 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
+from beckon_runtime.http_messages import Answer, Handler, HangUp, Piece, Request, Respond
 from beckon_runtime.posts import RawHeader
 from beckon_runtime.tracing import MEMBERS, carried_by, continued
-from beckon_shim.messages import Answer, Handler, HangUp, Piece, Request, Respond
 from beckon_shim.receipts import RECEIPTS
 
 _LONGEST = 200  # characters of what a stranger wrote

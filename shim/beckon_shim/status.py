@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from beckon_runtime.http_messages import Answer, Request
 from beckon_shim import responses
 from beckon_shim.brokers import Brokers
-from beckon_shim.messages import Answer, Request
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
 

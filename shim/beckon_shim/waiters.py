@@ -16,9 +16,10 @@ from urllib.parse import unquote
 import orjson
 
 from beckon_contract.cloudevents.extensions import NOT_BEGUN, OBSERVER
+from beckon_runtime.http_messages import Answer, Finish, of_problem
 from beckon_runtime.posts import Ack, RawHeader
 from beckon_runtime.problem import Problem
-from beckon_shim.messages import Answer, Finish, WireEvent, of_problem
+from beckon_shim.messages import WireEvent
 
 _REMEMBERED = 8192
 _NOT_POSTED = Ack(0, "no connection to it could be opened in time", sent=False)

@@ -11,10 +11,10 @@ import uvloop
 
 from beckon_runtime.asgi import DrainingServer, server_config
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.http_messages import Answer, Request
+from beckon_runtime.http_server import Server
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.process import accept_connections, copies_of, listen
-from beckon_shim.messages import Answer, Request
-from beckon_shim.server import Server
 from tests.runtime.test_asgi import App
 
 BURST = 200
@@ -46,7 +46,7 @@ class NoCalls:
 
 @asynccontextmanager
 async def shim_server(listener: socket.socket) -> AsyncIterator[Opened]:
-    server = Server(NoCalls(), 1000)  # type: ignore[arg-type]  # it is never called
+    server = Server("test", NoCalls(), 1000)  # type: ignore[arg-type]  # it is never called
     await server.start(listener)
     yield lambda: len(server.connections)
     await server.stop(1)

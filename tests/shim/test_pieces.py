@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, to_binary
 from beckon_contract.correlation import Keyring, check_replica, pod_replica, verify
+from beckon_runtime.http_messages import Answer
 from beckon_runtime.posts import Target
 from beckon_shim.brokers import Templates
 from beckon_shim.calls import Deadlines
-from beckon_shim.messages import Answer, WireEvent, read
+from beckon_shim.messages import WireEvent, read
 from beckon_shim.peers import Addresses, PodAddresses
 from beckon_shim.tokens import Tokens, follow_keys
 from beckon_shim.waiters import Fate, Waiter, Waiters, decode_error, undeliverable

@@ -3,7 +3,7 @@
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
-from beckon_shim.messages import Answer, HangUp, Piece, Request, Respond
+from beckon_runtime.http_messages import Answer, HangUp, Piece, Request, Respond
 from beckon_shim.spans import Traced
 from tests.agent.telemetry.conftest import Spans, spans
 

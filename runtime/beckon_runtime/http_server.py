@@ -1,4 +1,4 @@
-"""The HTTP/1.1 server of both ports, without a task per request.
+"""The HTTP/1.1 server of shim and broker, through which every call passes, without a task per request.
 
 It reads whole requests and sends whole answers. httptools parses, as in uvicorn. The additions of ASGI (a
 task per request, another to notice that the caller hung up, two writes per answer) took a sixth more CPU per
@@ -9,8 +9,6 @@ headers nor the time that a request takes to arrive.
 import asyncio
 import contextlib
 import http
-import logging
-import secrets
 import socket
 from collections import deque
 from typing import cast
@@ -18,29 +16,37 @@ from typing import cast
 import httptools
 
 from beckon_runtime.connections import ConnectionLimits, Connections
-from beckon_runtime.logs import point_to_log
+from beckon_runtime.http_messages import (
+    CLOSE,
+    Answer,
+    Handler,
+    HangUp,
+    Piece,
+    Request,
+    Stream,
+    of_problem,
+    report_defect,
+)
 from beckon_runtime.posts import RawHeader
 from beckon_runtime.problem import Problem
 from beckon_runtime.process import copies_of
-from beckon_shim.messages import Answer, Handler, HangUp, Piece, Request, of_problem
-from beckon_shim.stream import Stream
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536
 # What belongs to an offer of another protocol, and what was answered when it came.
 _OF_THE_OFFER = (b"upgrade", b"connection", b"http2-settings", b"expect")
-_CLOSE: RawHeader = (b"connection", b"close")
 _STATUS = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in http.HTTPStatus
 }
 
-logger = logging.getLogger(__name__)
-
 
 class Server:
-    """Serves one handler on one socket."""
+    """Serves one handler of a `service` on one socket. `body_bytes` is the largest body of a request."""
 
-    def __init__(self, handler: Handler, body_bytes: int, limits: ConnectionLimits | None = None) -> None:
+    def __init__(
+        self, service: str, handler: Handler, body_bytes: int, limits: ConnectionLimits | None = None
+    ) -> None:
+        self.service = service
         self.handler = handler
         self.body_bytes = body_bytes
         self.connections: set[ServerConnection] = set()
@@ -236,10 +242,11 @@ class ServerConnection(asyncio.Protocol):
         self._next()
 
     def _request(self) -> Request:
-        path = self._url.partition(b"?")[0].decode("latin-1")
+        target = self._url if self._url.startswith((b"/", b"*")) else _relative(self._url)
+        path, _, query = target.decode("latin-1").partition("?")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         method = self._parser.get_method().decode("ascii")
-        return Request(method, path, self._headers, body, self._parser.should_keep_alive())
+        return Request(method, path, self._headers, body, self._parser.should_keep_alive(), query)
 
     def _decline(self, rest: bytes) -> None:
         """Read a request again without its offer of another protocol.
@@ -267,12 +274,8 @@ class ServerConnection(asyncio.Protocol):
         request = self._current = self._queue.popleft()
         try:
             hang_up = self._server.handler.handle(request, lambda answer: self._respond(request, answer))
-        except Exception:
-            failure = secrets.token_hex(4)
-            logger.exception("a request to %s failed: %s", request.path, failure)
-            detail = f"this is a defect of the shim; {point_to_log('shim', failure)}"
-            problem = Problem(500, "internal", "Internal error", detail)
-            self._respond(request, of_problem(problem, "internal", _CLOSE))
+        except Exception as error:  # one request must not end the service
+            self._respond(request, report_defect(self._server.service, request.path, error))
             return
         if self._current is request:
             self._hang_up = hang_up
@@ -338,7 +341,7 @@ class ServerConnection(asyncio.Protocol):
         parts = [_STATUS.get(answer.status) or b"HTTP/1.1 %d -\r\n" % answer.status]
         for name, value in answer.headers:
             parts += (name, b": ", value, b"\r\n")
-        if close and _CLOSE not in answer.headers:
+        if close and CLOSE not in answer.headers:
             parts.append(b"connection: close\r\n")
         parts.append(b"content-length: %d\r\n\r\n" % len(answer.body))
         if not bodiless:
@@ -346,7 +349,7 @@ class ServerConnection(asyncio.Protocol):
         self._transport.write(b"".join(parts))
         if self._refused:
             self._transport.write_eof()
-        elif close or _CLOSE in answer.headers:
+        elif close or CLOSE in answer.headers:
             self._close()
 
     def _refuse(self, status: int, slug: str, detail: str) -> None:
@@ -368,3 +371,9 @@ class ServerConnection(asyncio.Protocol):
     def _close(self) -> None:
         if self._transport is not None:
             self._transport.close()
+
+
+def _relative(target: bytes) -> bytes:
+    """Return path and query of an absolute target, as sent to proxies (RFC 9112, section 3.2.2)."""
+    parts = httptools.parse_url(target)
+    return (parts.path or b"/") + (b"?" + parts.query if parts.query else b"")

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from beckon_runtime.connections import ConnectionLimits
+from beckon_runtime.http_messages import Answer, HangUp, Piece, Request, Respond
+from beckon_runtime.http_server import Server, ServerConnection
 from beckon_runtime.process import listen
-from beckon_shim.messages import Answer, HangUp, Piece, Request, Respond
-from beckon_shim.server import Server, ServerConnection
 from tests.patience import PATIENCE, until
 
 POST = b"POST /a?b=c HTTP/1.1\r\nHost: x\r\nX-Name: v\r\ncontent-length: 2\r\n\r\n{}"
@@ -79,7 +79,7 @@ async def handler() -> Recorder:
 
 @pytest.fixture
 async def server(handler: Recorder) -> AsyncIterator[Server]:
-    server = Server(handler, body_bytes=1000)
+    server = Server("test", handler, body_bytes=1000)
     yield server
     await server.stop(0.1)
 
@@ -125,6 +125,24 @@ async def test_a_chunked_body_is_put_together(client: Client) -> None:
         b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
     )
     assert (await client.answer())[2] == b"abcde"
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        (b"/a/b%20c?d=%2F", "/a/b%20c", "d=%2F"),
+        (b"http://x:80/a?d", "/a", "d"),
+        (b"http://x", "/", ""),
+        (b"/a?", "/a", ""),
+    ],
+)
+async def test_the_target_of_a_request_may_be_absolute(
+    client: Client, handler: Recorder, target: bytes, path: str, query: str
+) -> None:
+    client.writer.write(b"POST " + target + b" HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
+    await client.answer()
+
+    assert (handler.requests[0].path, handler.requests[0].query) == (path, query)
 
 
 async def test_requests_sent_ahead_are_answered_in_their_order(client: Client, handler: Recorder) -> None:
@@ -228,7 +246,7 @@ async def test_a_defect_is_500_without_a_trace(
 
 
 async def test_a_request_that_does_not_arrive_in_time_is_408(handler: Recorder) -> None:
-    async with connected(Server(handler, 1000, ConnectionLimits(receive_seconds=0.1))) as client:
+    async with connected(Server("test", handler, 1000, ConnectionLimits(receive_seconds=0.1))) as client:
         client.writer.write(POST)
         assert (await client.answer())[0] == 200
         client.writer.write(POST[:30])
@@ -237,7 +255,7 @@ async def test_a_request_that_does_not_arrive_in_time_is_408(handler: Recorder) 
 
 
 async def test_an_idle_connection_is_closed_and_a_held_answer_is_not(handler: Recorder) -> None:
-    async with connected(Server(handler, 1000, ConnectionLimits(idle_seconds=0.1))) as client:
+    async with connected(Server("test", handler, 1000, ConnectionLimits(idle_seconds=0.1))) as client:
         handler.hold = True
         client.writer.write(POST)
         await until(lambda: len(handler.waiting) == 1)
