@@ -10,15 +10,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+import uvloop
 from pydantic import ValidationError
-from uvicorn.loops.auto import auto_loop_factory
 
 from beckon_broker.sender import Post
 from beckon_broker.service import Service
 from beckon_broker.settings import Settings
 from beckon_runtime import collectors
 from beckon_runtime.logs import log_config
-from beckon_runtime.process import CannotListen, listen, refuse_start, settle_memory
+from beckon_runtime.process import CannotListen, listen, on_stop_signal, refuse_start, settle_memory
 from beckon_runtime.settings import setting_problems
 from beckon_sources.api_types import NotConfigured
 
@@ -37,14 +37,14 @@ def main() -> int:
         listener = listen(settings.host, settings.port)
     except CannotListen as error:
         return refuse_start("beckon-broker", str(error))
-    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner, contextlib.ExitStack() as stack:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.ExitStack() as stack:
         try:
             traced = stack.enter_context(_tracing())
         except ValueError as error:
             return refuse_start("beckon-broker", str(error))
         settle_memory()
         try:
-            lost = runner.run(Service(settings, listener, traced).run())
+            lost = runner.run(_serve(Service(settings, listener, traced)))
         except NotConfigured as error:
             return refuse_start("beckon-broker", str(error))
     if lost:
@@ -52,6 +52,11 @@ def main() -> int:
     else:
         logger.info("stopped; no event is lost")
     return 0
+
+
+async def _serve(service: Service) -> int:
+    on_stop_signal(service.stop)
+    return await service.run()
 
 
 @contextlib.contextmanager

@@ -1,20 +1,16 @@
-"""The broker's HTTP application: ingress, health, metrics and status.
+"""The broker's HTTP interface: ingress, health, metrics and status.
 
 The ingress is `POST /NAMESPACE/BROKER`, as in Knative's brokers. Its answers are those of the multi-tenant
 broker (knative/eventing, pkg/broker/ingress/ingress_handler.go), with a problem document in place of an empty
 body, and with 413, 415 and 503 as limits of memory.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import unquote
 
 import orjson
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_broker.dispatcher import Dispatcher
 from beckon_broker.envelope import BrokerName, Refused, passed_headers, seal
@@ -22,18 +18,21 @@ from beckon_broker.log import UNAVAILABLE, Document, refuse
 from beckon_broker.metrics import Metrics
 from beckon_broker.source import Source
 from beckon_broker.topology import NotReady, Subscription, Topology, ingress_url
-from beckon_contract.cloudevents.events import RELAYED, EventError, RawHeaders, from_http
+from beckon_contract.cloudevents.events import RELAYED, EventError, from_http
 from beckon_contract.knative.broker_class import DEDUPLICATION_HEADER, IN_FORCE_PATH
 from beckon_contract.knative.triggers import GROUP
 from beckon_contract.kubernetes_objects import Key, Unreadable
-from beckon_runtime.problem import MEDIA_TYPE, Problem
+from beckon_runtime.http_messages import Answer, HangUp, Request, Respond, of_problem, report_defect
+from beckon_runtime.posts import RawHeader
+from beckon_runtime.problem import Problem
 
-_ALLOW = {"allow": "POST, OPTIONS"}
-_WEBHOOK = {"webhook-allowed-origin": "*", "webhook-allowed-rate": "*"}  # HTTP 1.1 Web Hooks, section 4
+_ALLOW: RawHeader = (b"allow", b"POST, OPTIONS")
+# HTTP 1.1 Web Hooks, section 4.
+_WEBHOOK: list[RawHeader] = [(b"webhook-allowed-origin", b"*"), (b"webhook-allowed-rate", b"*")]
 
 
 class Ingress:
-    """An ASGI application: 202 once an event is stored for all matching Triggers.
+    """Takes events: 202 once an event is stored for all matching Triggers.
 
     The source catches up for an event without a known Broker or a matching Trigger: the sender may have read
     a newer Trigger than this broker has, like an agent that offers a tool and gets a call for it at once.
@@ -51,40 +50,39 @@ class Ingress:
         self._metrics = metrics
         self._max_event_bytes = max_event_bytes
         seconds = dispatcher.log.deduplication_seconds
-        headers = {DEDUPLICATION_HEADER: str(seconds)} if seconds else None
-        self._accepted = Response(status_code=202, headers=headers)
+        headers = [(DEDUPLICATION_HEADER.encode(), b"%d" % seconds)] if seconds else []
+        self._accepted = Answer(202, headers)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def take_event(self, request: Request) -> Answer:
         """Answer one request."""
         try:
-            response = await self._answer(scope, receive)
+            return await self._take_event(request)
         except Refused as refused:
-            self._metrics.refused(refused.problem.slug)
-            response = problem_response(refused.problem, refused.retry_after)
-        except ClientDisconnect:
-            return
-        await response(scope, receive, send)
+            return self.refuse(refused)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response:
-        if scope["method"] == "OPTIONS":
-            return Response(headers={**_ALLOW, **_WEBHOOK})
-        if scope["method"] != "POST":
+    def refuse(self, refused: Refused) -> Answer:
+        """Return the answer with the reason of a refusal, and count it."""
+        self._metrics.refused(refused.problem.slug)
+        return _to_answer(refused.problem, refused.retry_after)
+
+    async def _take_event(self, request: Request) -> Answer:
+        if request.method == "OPTIONS":
+            return Answer(200, [_ALLOW, *_WEBHOOK])
+        if request.method != "POST":
             raise _refused(405, "method-not-allowed", "Events are sent with POST", "send POST or OPTIONS")
-        broker = await self._find_broker(scope)
-        headers: RawHeaders = scope["headers"]
-        by_name = dict(headers)
-        if by_name.get(b"content-encoding", b"identity").lower() != b"identity":
+        broker = await self._find_broker(request)
+        headers = request.headers
+        if dict(headers).get(b"content-encoding", b"identity").lower() != b"identity":
             raise _refused(
                 415, "compressed", "Compressed events are not taken", "send the event uncompressed"
             )
-        body = await self._body(by_name.get(b"content-length", b""), receive)
         try:
-            event = from_http(headers, body, relayed=True, versions=RELAYED)
+            event = from_http(headers, request.body, relayed=True, versions=RELAYED)
         except EventError as error:
             raise _refused(400, "not-an-event", "The request is not a CloudEvent", str(error)) from None
         envelope = seal(broker, event, passed_headers(headers))
         if envelope.size > self._max_event_bytes:
-            raise self._too_large()
+            raise too_large(self._max_event_bytes)
         matching = self._dispatcher.passing(envelope)
         if not matching:
             await self._source.catch_up()
@@ -92,9 +90,9 @@ class Ingress:
         await self._dispatcher.accept(envelope, matching)
         return self._accepted
 
-    async def _find_broker(self, scope: Scope) -> BrokerName:
+    async def _find_broker(self, request: Request) -> BrokerName:
         """Return the Broker of a request. Raises `Refused` if it cannot take events."""
-        broker = _broker(scope["path"], scope["query_string"].decode("latin-1"))
+        broker = _broker(unquote(request.path), request.query)
         if why := self._source.why_not_ready:
             raise refuse("starting", "The broker does not know its Triggers yet", why)
         if not self._dispatcher.knows(broker):
@@ -102,32 +100,18 @@ class Ingress:
         self._dispatcher.check(broker)
         return broker
 
-    async def _body(self, length: bytes, receive: Receive) -> bytes:
-        """Return the body of a request with this Content-Length. Raises `Refused` or `ClientDisconnect`."""
-        if length.isdigit() and int(length[:18]) > self._max_event_bytes:
-            raise self._too_large()
-        received, is_complete = bytearray(), False
-        while not is_complete:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            received += message.get("body", b"")
-            if len(received) > self._max_event_bytes:
-                raise self._too_large()
-            is_complete = not message.get("more_body", False)
-        return bytes(received)
 
-    def _too_large(self) -> Refused:
-        detail = f"the limit is {self._max_event_bytes} bytes, attributes included; send a link to large data"
-        return _refused(413, "event-too-large", "The event is too large", detail)
+def too_large(limit: int) -> Refused:
+    """Return the refusal of an event over the limit in bytes."""
+    detail = f"the limit is {limit} bytes, attributes included; send a link to large data"
+    return _refused(413, "event-too-large", "The event is too large", detail)
 
 
-def problem_response(problem: Problem, retry_after: int | None = None) -> Response:
-    """Return a problem as an HTTP answer."""
-    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+def _to_answer(problem: Problem, retry_after: int | None = None) -> Answer:
+    headers = [] if retry_after is None else [(b"retry-after", b"%d" % retry_after)]
     if problem.status == 405:
-        headers |= _ALLOW
-    return Response(problem.body(), problem.status, headers, MEDIA_TYPE)
+        headers.append(_ALLOW)
+    return of_problem(problem, "", *headers)
 
 
 def _broker(path: str, query: str) -> BrokerName:
@@ -202,20 +186,39 @@ def _identity(key: Key) -> Document:
     return {"namespace": key.namespace, "name": key.name}
 
 
+Page = tuple[frozenset[str], Callable[[Request], Awaitable[Answer]]]
+"""The methods of a page, and what answers a request for it."""
+
+_READ = frozenset(("GET", "HEAD"))
+_TEXT: RawHeader = (b"content-type", b"text/plain; charset=utf-8")
+_JSON: RawHeader = (b"content-type", b"application/json")
+_PROMETHEUS: RawHeader = (b"content-type", CONTENT_TYPE_LATEST.encode())
+
+
 class Pages:
-    """`GET /healthz`, `/readyz`, `/metrics` and `/status`."""
+    """`GET /healthz`, `/readyz`, `/metrics` and `/status`, and what the operator requests."""
 
     def __init__(self, dispatcher: Dispatcher, source: Source, metrics: Metrics, base_url: str) -> None:
         self._dispatcher = dispatcher
         self._source = source
         self._metrics = metrics
         self._base_url = base_url
+        self._pages: Mapping[str, Page] = {
+            "/healthz": (_READ, self._health),
+            "/readyz": (_READ, self._readiness),
+            "/metrics": (_READ, self._show_metrics),
+            "/status": (_READ, self._show_status),
+            IN_FORCE_PATH: (frozenset(("POST",)), self._in_force),
+        }
 
-    async def health(self, _: Request) -> Response:
-        """Report the process as alive."""
-        return PlainTextResponse("ok\n")
+    def find(self, path: str) -> Page | None:
+        """Return the page of a path."""
+        return self._pages.get(path)
 
-    async def readiness(self, _: Request) -> Response:
+    async def _health(self, _: Request) -> Answer:
+        return Answer(200, [_TEXT], b"ok\n")
+
+    async def _readiness(self, _: Request) -> Answer:
         """Answer 200 while events are accepted, 503 while draining or before the routes are known.
 
         In a cluster a pod whose log is away stays ready: it answers events with 503 and Retry-After, where a
@@ -223,31 +226,29 @@ class Pages:
         """
         if self._dispatcher.draining:
             problem = Problem(503, "draining", "The broker is stopping", "it takes no more events")
-            return problem_response(problem)
+            return of_problem(problem)
         if why := self._source.why_not_ready:
-            return problem_response(
-                Problem(503, "starting", "The broker does not know its Triggers yet", why)
-            )
+            return of_problem(Problem(503, "starting", "The broker does not know its Triggers yet", why))
         if (why := self._dispatcher.log.problem) and not self._source.is_cluster:
-            return problem_response(Problem(503, UNAVAILABLE, "The broker cannot store events", why))
-        return PlainTextResponse("ready\n")
+            return of_problem(Problem(503, UNAVAILABLE, "The broker cannot store events", why))
+        return Answer(200, [_TEXT], b"ready\n")
 
-    async def metrics(self, _: Request) -> Response:
+    async def _show_metrics(self, _: Request) -> Answer:
         """Return the counters in Prometheus's text format."""
         empty = {each.key: 0 for each in self._dispatcher.topology.subscriptions()}
         load = await self._dispatcher.log.read_load()
         self._metrics.set_load({**empty, **load.lengths}, load.oldest_seconds)
-        return Response(generate_latest(self._metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        return Answer(200, [_PROMETHEUS], generate_latest(self._metrics.registry))
 
-    async def in_force(self, request: Request) -> Response:
+    async def _in_force(self, request: Request) -> Answer:
         """Answer which Triggers of the request are in force, for the operator."""
         try:
-            document = await self._source.answer_in_force(await request.body())
+            document = await self._source.answer_in_force(request.body)
         except ValueError as error:
-            return problem_response(Problem(400, "bad-request", "The request cannot be read", str(error)))
-        return Response(orjson.dumps(document), media_type="application/json")
+            return of_problem(Problem(400, "bad-request", "The request cannot be read", str(error)))
+        return Answer(200, [_JSON], orjson.dumps(document))
 
-    async def status(self, _: Request) -> Response:
+    async def _show_status(self, _: Request) -> Answer:
         """Return brokers, triggers, the queue and unreadable manifests as JSON."""
         dispatcher = self._dispatcher
         load = await dispatcher.log.read_load()
@@ -258,28 +259,51 @@ class Pages:
             "queue": dispatcher.log.describe(),
             "unreadable": describe_unreadable(self._source.unreadable),
         }
-        return Response(orjson.dumps(document, option=orjson.OPT_INDENT_2), media_type="application/json")
+        return Answer(200, [_JSON], orjson.dumps(document, option=orjson.OPT_INDENT_2))
 
 
-def build_app(ingress: Ingress | None, pages: Pages) -> ASGIApp:
-    """Return the application; all paths except the pages are ingress paths, if there is one.
+class Interface:
+    """The handler of the broker's port: all paths except the pages are those of the ingress, if there is one.
 
-    Events go to the ingress directly: the search for a route costs as much as reading the event.
+    Each request has a task: most wait for the log.
     """
-    routes = [
-        Route("/healthz", pages.health, methods=["GET"]),
-        Route("/readyz", pages.readiness, methods=["GET"]),
-        Route("/metrics", pages.metrics, methods=["GET"]),
-        Route("/status", pages.status, methods=["GET"]),
-        Route(IN_FORCE_PATH, pages.in_force, methods=["POST"]),
-    ]
-    if ingress is None:
-        return Starlette(routes=routes)
-    router = Starlette(routes=[*routes, Mount("/", ingress)])
-    paths = {route.path for route in routes}
 
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        handler: ASGIApp = router if scope["path"] in paths else ingress
-        await handler(scope, receive, send)
+    def __init__(self, ingress: Ingress | None, pages: Pages) -> None:
+        self._ingress = ingress
+        self._pages = pages
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    return serve
+    def handle(self, request: Request, respond: Respond) -> HangUp | None:
+        """Answer one request. An event is stored even if its sender hangs up."""
+        task = asyncio.create_task(self._answer(request, respond))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return None
+
+    def too_large(self, request: Request, limit: int) -> Answer:
+        """Return the answer to an event over the limit."""
+        refused = too_large(limit)
+        return _to_answer(refused.problem) if self._ingress is None else self._ingress.refuse(refused)
+
+    async def _answer(self, request: Request, respond: Respond) -> None:
+        try:
+            answer = await self._find_answer(request)
+        except Exception as error:  # one request must not end the service
+            answer = report_defect("broker", request.path, error)
+        respond(answer)
+
+    async def _find_answer(self, request: Request) -> Answer:
+        page = self._pages.find(request.path)
+        if page is not None:
+            methods, show = page
+            return await show(request) if request.method in methods else _wrong_method(methods)
+        if self._ingress is not None:
+            return await self._ingress.take_event(request)
+        detail = "this process delivers events; send them to the ingress of the Broker"
+        return of_problem(Problem(404, "no-ingress", "No events are taken here", detail))
+
+
+def _wrong_method(methods: frozenset[str]) -> Answer:
+    allowed = ", ".join(sorted(methods))
+    problem = Problem(405, "method-not-allowed", "The page has other methods", f"send {allowed}")
+    return of_problem(problem, "", (b"allow", allowed.encode()))

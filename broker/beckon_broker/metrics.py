@@ -13,6 +13,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._children: dict[tuple[Counter, tuple[str, ...]], Counter] = {}
         self._accepted = self._counter(
             "events_accepted", "Events and replies taken in.", "namespace", "broker"
         )
@@ -45,9 +46,9 @@ class Metrics:
 
     def accepted(self, broker: BrokerName, triggers: int) -> None:
         """Count an accepted event, and as unrouted if no Trigger matches."""
-        self._accepted.labels(*broker).inc()
+        self._count(self._accepted, *broker)
         if not triggers:
-            self._unrouted.labels(*broker).inc()
+            self._count(self._unrouted, *broker)
 
     def refused(self, reason: str) -> None:
         """Count a refused event by the slug of its problem."""
@@ -55,7 +56,7 @@ class Metrics:
 
     def delivered(self, trigger: Key) -> None:
         """Count a successful delivery."""
-        self._delivered.labels(trigger.namespace, trigger.name).inc()
+        self._count(self._delivered, trigger.namespace, trigger.name)
 
     def retried(self, trigger: Key) -> None:
         """Count a repeated attempt."""
@@ -79,6 +80,13 @@ class Metrics:
         self._queues.clear()
         for trigger, length in lengths.items():
             self._queues.labels(trigger.namespace, trigger.name).set(length)
+
+    def _count(self, family: Counter, *labels: str) -> None:
+        # Looking a child up by its labels costs more than counting.
+        child = self._children.get((family, labels))
+        if child is None:
+            child = self._children[family, labels] = family.labels(*labels)
+        child.inc()
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"beckon_broker_{name}", text, labels, registry=self.registry)

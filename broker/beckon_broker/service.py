@@ -6,12 +6,11 @@ The process runs from the first refresh to the last delivery.
 import asyncio
 import contextlib
 import logging
-import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from beckon_broker.app import Ingress, Pages, build_app
+from beckon_broker.app import Ingress, Interface, Pages
 from beckon_broker.courier import Terms
 from beckon_broker.dispatcher import Dispatcher
 from beckon_broker.inbox import Inboxes, InboxPosts
@@ -21,13 +20,14 @@ from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post, Sender
 from beckon_broker.settings import Settings
 from beckon_broker.source import FolderSource, LoggedTopology, Source
-from beckon_runtime.asgi import DrainingServer, server_config
+from beckon_runtime.http_messages import CheckedOrigins
+from beckon_runtime.http_server import Server
 from beckon_runtime.process import base_url
 
 logger = logging.getLogger(__name__)
 
 
-_CLOSING_SECONDS = 2
+_CLOSING_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class Service:
         self.url = base_url(listener, settings.host)
         self._settings = settings
         self._listener = listener
-        self._server: DrainingServer | None = None
+        self._stopping = asyncio.Event()
+        self._stopping_now = asyncio.Event()
 
     async def run(self) -> int:
         """Serve until stopped, and return how many accepted events are lost with the process."""
@@ -73,14 +74,13 @@ class Service:
             await source.catch_up()
             ingress = Ingress(dispatcher, source, metrics, settings.max_event_bytes)
             pages = Pages(dispatcher, source, metrics, self.url)
-            config = server_config(
-                build_app(None if settings.roles == "dispatcher" else ingress, pages),
-                settings.origin_policy(settings.host),
+            interface = Interface(None if settings.roles == "dispatcher" else ingress, pages)
+            server = Server(
+                "broker",
+                CheckedOrigins(interface, settings.origin_policy(settings.host)),
+                settings.max_event_bytes,
                 settings.connection_limits(),
-                lifespan="off",
-                closing_seconds=_CLOSING_SECONDS,
             )
-            self._server = DrainingServer(config, lambda: dispatcher.drain(settings.drain_seconds))
             has_begun = asyncio.Event()
             take = None if settings.roles == "ingress" else dispatcher.take
             async with asyncio.TaskGroup() as tasks:
@@ -88,10 +88,22 @@ class Service:
                 handing_out = tasks.create_task(log.run(take, has_begun.set))
                 await has_begun.wait()
                 logger.info("listening on %s; events are stored %s", self.url, log.durability)
-                await self._server.serve([self._listener])
+                await server.start(self._listener)
+                await self._stopping.wait()
+                await self._drain(server, dispatcher)
                 handing_out.cancel()
                 following.cancel()
             return await dispatcher.stop()
+
+    async def _drain(self, server: Server, dispatcher: Dispatcher) -> None:
+        """Finish the open deliveries, and answer meanwhile that no more events are taken."""
+        server.leave()
+        draining = asyncio.create_task(dispatcher.drain(self._settings.drain_seconds))
+        at_once = asyncio.create_task(self._stopping_now.wait())
+        await asyncio.wait((draining, at_once), return_when=asyncio.FIRST_COMPLETED)
+        for task in (draining, at_once):
+            task.cancel()
+        await server.stop(_CLOSING_SECONDS)
 
     def _wrap(self, post: Post) -> Post:
         """Return the posts with their spans, if there is a collector for them."""
@@ -153,6 +165,5 @@ class Service:
         )
 
     def stop(self) -> None:
-        """Drain and then stop, like SIGTERM; a second call stops at once."""
-        if self._server is not None:
-            self._server.handle_exit(signal.SIGTERM, None)
+        """Drain and then stop; a second call stops at once."""
+        (self._stopping_now if self._stopping.is_set() else self._stopping).set()
