@@ -58,12 +58,19 @@ class Ingress:
         try:
             return await self._take_event(request)
         except Refused as refused:
-            return self.refuse(refused)
+            return self._refuse(refused)
 
-    def refuse(self, refused: Refused) -> Answer:
-        """Return the answer with the reason of a refusal, and count it."""
+    def refuse_large(self) -> Answer:
+        """Return the answer to an event over the limit, and count it."""
+        return self._refuse(self._too_large())
+
+    def _refuse(self, refused: Refused) -> Answer:
         self._metrics.refused(refused.problem.slug)
         return _to_answer(refused.problem, refused.retry_after)
+
+    def _too_large(self) -> Refused:
+        detail = f"the limit is {self._max_event_bytes} bytes, attributes included; send a link to large data"
+        return _refused(413, "event-too-large", "The event is too large", detail)
 
     async def _take_event(self, request: Request) -> Answer:
         if request.method == "OPTIONS":
@@ -76,13 +83,15 @@ class Ingress:
             raise _refused(
                 415, "compressed", "Compressed events are not taken", "send the event uncompressed"
             )
+        if len(request.body) > self._max_event_bytes:
+            raise self._too_large()
         try:
             event = from_http(headers, request.body, relayed=True, versions=RELAYED)
         except EventError as error:
             raise _refused(400, "not-an-event", "The request is not a CloudEvent", str(error)) from None
         envelope = seal(broker, event, passed_headers(headers))
         if envelope.size > self._max_event_bytes:
-            raise too_large(self._max_event_bytes)
+            raise self._too_large()
         matching = self._dispatcher.passing(envelope)
         if not matching:
             await self._source.catch_up()
@@ -99,12 +108,6 @@ class Ingress:
             await self._source.catch_up()
         self._dispatcher.check(broker)
         return broker
-
-
-def too_large(limit: int) -> Refused:
-    """Return the refusal of an event over the limit in bytes."""
-    detail = f"the limit is {limit} bytes, attributes included; send a link to large data"
-    return _refused(413, "event-too-large", "The event is too large", detail)
 
 
 def _to_answer(problem: Problem, retry_after: int | None = None) -> Answer:
@@ -281,9 +284,11 @@ class Interface:
         return None
 
     def too_large(self, request: Request, limit: int) -> Answer:
-        """Return the answer to an event over the limit."""
-        refused = too_large(limit)
-        return _to_answer(refused.problem) if self._ingress is None else self._ingress.refuse(refused)
+        """Return the answer to a request with a body over the limit."""
+        if self._ingress is not None and self._pages.find(request.path) is None:
+            return self._ingress.refuse_large()
+        problem = Problem(413, "too-large", "The request is too large", f"the limit is {limit} bytes")
+        return of_problem(problem)
 
     async def _answer(self, request: Request, respond: Respond) -> None:
         try:

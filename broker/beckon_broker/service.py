@@ -20,6 +20,7 @@ from beckon_broker.metrics import Metrics
 from beckon_broker.sender import Post, Sender
 from beckon_broker.settings import Settings
 from beckon_broker.source import FolderSource, LoggedTopology, Source
+from beckon_contract.knative.broker_class import MAX_REQUEST_BYTES
 from beckon_runtime.http_messages import CheckedOrigins
 from beckon_runtime.http_server import Server
 from beckon_runtime.process import base_url
@@ -78,7 +79,7 @@ class Service:
             server = Server(
                 "broker",
                 CheckedOrigins(interface, settings.origin_policy(settings.host)),
-                settings.max_event_bytes,
+                max(settings.max_event_bytes, MAX_REQUEST_BYTES),
                 settings.connection_limits(),
             )
             has_begun = asyncio.Event()

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from beckon_contract.knative.broker_class import TriggerState, in_force_request, read_answer
+from beckon_contract.knative.broker_class import MAX_STATES, TriggerState, in_force_request, read_answer
 from tests.broker.subscribers import subscriber
 from tests.broker.test_process import broker_process, get, post, rest_of, wait_until_listening
 from tests.patience import eventually
@@ -166,6 +166,20 @@ async def test_only_a_trigger_that_the_operator_has_judged_is_reported_as_not_re
 
     assert len(lines) == 1
     assert "judged" in lines[0]
+
+
+async def test_a_question_for_many_triggers_may_be_larger_than_an_event(tmp_path: Path) -> None:
+    service = f"http://{'s' * 250}.default.svc.cluster.local/{'path/' * 40}"
+    unknown = [
+        TriggerState("default", f"{number:04}-{'t' * 240}", "uid", 1, service) for number in range(MAX_STATES)
+    ]
+    async with api_server() as api:
+        await put_broker(api)
+        known = await put_trigger(api, "http://tool")
+        async with pod(tmp_path, api, BECKON_MAX_EVENT_BYTES="65536") as url:
+            answer = read_answer(await ask(url, *unknown[1:], known))
+
+    assert answer.states == {known}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ DEDUPLICATION_HEADER = "beckon-deduplication-seconds"
 
 MAX_STATES = 1000
 """The most Triggers in one request."""
+MAX_REQUEST_BYTES = 2048 * MAX_STATES
+"""The largest request of so many Triggers; most have fewer than 500 bytes each."""
 MAX_WAIT = 5.0
 """The longest wait of one request, in seconds."""
 
