@@ -100,7 +100,7 @@ async def test_a_private_host_may_be_on_this_machine_but_never_at_the_metadata()
 
 
 async def test_a_name_that_changes_its_address_after_the_check_gains_nothing() -> None:
-    """DNS rebinding: the first answer is public, the second private; the second is never asked for."""
+    """DNS rebinding: the first answer is public, the second private; the second is never requested."""
     sent_request: list[str] = []
 
     async def rebinding(name: str, port: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the annotation `beckon.dev/http` may say, and what is told of what it may not."""
+"""What the annotation `beckon.dev/http` may say, and the messages for all else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""An MCP server that misbehaves when asked to, over its standard streams.
+"""An MCP server that misbehaves on request, over its standard streams.
 
 TOOLS in the environment names a file; where it is there, `second` has another parameter. MARK names a file
 to which every start adds a line.

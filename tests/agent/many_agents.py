@@ -1,4 +1,4 @@
-"""A service with many agents, as its clients ask it; its model server tells what it was asked with."""
+"""A service with many agents, as its clients use it; its model server answers with what it was sent."""
 
 import json
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ class ManyAgents:
         return await self.http.post("/v1/chat/completions", json=request)
 
     async def ask(self, model: str = "beckon") -> dict[str, Any]:
-        """Return what the model server says it was asked with."""
+        """Return what the model server says it was sent."""
         response = await self.post(model)
         assert response.status_code == 200, response.text
         shown: dict[str, Any] = json.loads(response.json()["choices"][0]["message"]["content"])
         return shown
 
     async def error(self, model: str) -> tuple[int, str, str]:
-        """Return status, code and message of an agent that cannot be asked."""
+        """Return status, code and message of an agent that takes no requests."""
         response = await self.post(model)
         error = response.json()["error"]
         return response.status_code, error["code"], error["message"]
 
     async def serves(self, name: str, /, **shown: Any) -> None:
-        """Wait until an agent answers, and its model server was asked with all this."""
+        """Wait until an agent answers, and its model server was sent all this."""
 
         async def as_wanted() -> bool:
             response = await self.post(name)
@@ -47,7 +47,7 @@ class ManyAgents:
         await eventually(as_wanted)
 
     async def refuses(self, model: str, status: int, said: str) -> None:
-        """Wait until an agent cannot be asked, with these words."""
+        """Wait until an agent takes no requests, with these words."""
 
         async def as_wanted() -> bool:
             response = await self.post(model)

@@ -1,4 +1,4 @@
-"""A model server for tests of many agents: it has keys and models, and tells what it was asked with."""
+"""A model server for tests of many agents: it has keys and models, and answers with what it was sent."""
 
 import json
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ class ModelServer:
     script: list[Script] = field(default_factory=list)
     requests: list[ReceivedRequest] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
-    """The authorization headers of those who asked for the models."""
+    """The authorization headers of the requests for the models."""
 
     has_list: bool = True
 

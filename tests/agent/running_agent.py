@@ -88,7 +88,7 @@ class Answer:
 
 @dataclass(slots=True)
 class RunningAgent:
-    """An agent that serves; `asked` is what its model was asked."""
+    """An agent that serves; `asked` are the requests to its model."""
 
     url: str
     service: Service

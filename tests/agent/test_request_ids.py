@@ -115,7 +115,7 @@ async def test_every_line_that_a_request_causes_names_it_in_the_log(tmp_path: Pa
     lines = [json.loads(line) for line in said.splitlines()]
     named = [line["request_id"] for line in lines if "request_id" in line]
     assert set(named) == {f"logged-{number}" for number in range(len(sent))}, said
-    # What is told of the beginning and the end belongs to no request.
+    # The lines of the start and the end belong to no request.
     begun = next(at for at, line in enumerate(lines) if line["message"].startswith("listening on "))
     nameless = [line["message"] for line in lines[begun + 1 :] if "request_id" not in line]
     assert all(message.startswith("draining: ") for message in nameless), nameless

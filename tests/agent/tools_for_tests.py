@@ -11,7 +11,7 @@ from beckon_tools.declaration import AnyTool
 
 @dataclass
 class Bench:
-    """What the tools have seen, and the gate at which `wait` stands."""
+    """What the tools have seen, and the gate at which `wait` waits."""
 
     running: int = 0
     most: int = 0

@@ -24,7 +24,7 @@ class Request:
 
 @dataclass
 class Subscriber:
-    """Records every event, and answers as told: the scripted answers first, then `answer`."""
+    """Records every event, and answers: with the scripted answers first, then with `answer`."""
 
     url: str = ""
     requests: list[Request] = field(default_factory=list)

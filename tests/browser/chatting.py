@@ -4,7 +4,7 @@ from playwright.sync_api import Locator, Page, expect
 
 
 def ask(page: Page, question: str) -> None:
-    """Send a question as somebody does who writes it."""
+    """Type a question and send it."""
     page.get_by_label("Your question").fill(question)
     page.get_by_label("Your question").press("Enter")
 
@@ -26,5 +26,5 @@ def card(page: Page, tool: str) -> Locator:
 
 
 def announced(page: Page, text: str) -> None:
-    """Wait until a screen reader was told this."""
+    """Wait until a screen reader gets this text."""
     expect(page.locator("[aria-live=polite]")).to_contain_text(text)

@@ -109,7 +109,7 @@ def run(on: Stage) -> None:
 
 
 def runs(on: Stage) -> None:
-    """What was asked of late."""
+    """The latest questions."""
     on.go("runs")
     expect(on.page.locator(".run-row").first).to_be_visible()
 

@@ -1,4 +1,4 @@
-"""The manifests that the tests of the views Tools and Runs look at: good tools, and ways that are broken."""
+"""The manifests for the tests of the views Tools and Runs: good tools, and broken routes."""
 
 from pathlib import Path
 from typing import Any

@@ -15,7 +15,7 @@ _PATIENCE = 100.0  # seconds
 
 
 class Place(BaseModel):
-    """Where somebody is."""
+    """Return where a person is."""
 
     city: str
     country: str = "Norway"

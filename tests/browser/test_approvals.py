@@ -1,4 +1,4 @@
-"""Calls that a person has to allow: asked in the flow, answered there or elsewhere."""
+"""Calls that a person has to allow: shown in the conversation, decided there or elsewhere."""
 
 import httpx
 from playwright.sync_api import Page, expect

@@ -35,7 +35,7 @@ def _no_approvals(platform: LocalPlatform) -> Iterator[None]:
 
 
 class Runs:
-    """Asks questions, and opens what became of them."""
+    """Asks questions, and opens their runs."""
 
     def __init__(self, platform: LocalPlatform, model: ModelThread, open_page: Open) -> None:
         self.url = platform.url

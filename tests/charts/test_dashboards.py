@@ -124,7 +124,7 @@ def problems(query: str, exposed: Labels) -> Iterator[str]:
     labels = {label for pair in request for label in pair if label} | grouped | listed
     for name in names:
         if name not in exposed:
-            yield f"{name} is exposed by nobody"
+            yield f"{name} is exposed by no service"
         else:
             yield from (f"{name} has no label {label}" for label in labels - exposed[name] - SCRAPED)
 
@@ -147,7 +147,7 @@ def test_a_metric_or_a_label_that_does_not_exist_is_found(exposed: Labels) -> No
         "beckon_agent_runs_total has no label tool",
     ]
     assert list(problems("rate(beckon_agent_nonsense[5m])", exposed)) == [
-        "beckon_agent_nonsense is exposed by nobody"
+        "beckon_agent_nonsense is exposed by no service"
     ]
 
 

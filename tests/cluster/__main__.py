@@ -72,7 +72,7 @@ def _cluster() -> Iterator[Mapping[str, str]]:
 
 
 def _lend_images() -> None:
-    """Bring the images into somebody else's cluster, where they say how."""
+    """Bring the images into a cluster elsewhere, by the command that its owner names."""
     command = os.environ.get("LOAD")
     if not command:
         say("LOAD is not set: the images dev.local/beckon-* must be in the cluster already")

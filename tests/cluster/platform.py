@@ -83,7 +83,7 @@ class Platform:
         )
 
     def stream(self, tool: str, arguments: Mapping[str, object]) -> list[dict[str, Any]]:
-        """Call a tool, and return what is told of its progress, and the answer."""
+        """Call a tool, and return its progress reports and the answer."""
         headers = {**self.headers, "accept": "text/event-stream"}
         return messages(
             httpx.post(f"{self.url}/tools/{tool}", json=dict(arguments), headers=headers, timeout=90)

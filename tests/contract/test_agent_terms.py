@@ -1,4 +1,4 @@
-"""On what terms an Agent may be used: reading them, and what is told of mistakes in them."""
+"""The terms of use of an Agent: reading them, and the messages for mistakes in them."""
 
 from typing import Any
 

@@ -34,7 +34,7 @@ ANYTHING = Validator({"type": "object"})
 
 
 def refused(raw: Any, validator: Validator = VALIDATOR) -> str:
-    """Return the problems that the model is told."""
+    """Return the problems in the message for the model."""
     with pytest.raises(InvalidArguments) as caught:
         read_arguments(raw, validator)
     assert caught.value.problems

@@ -48,7 +48,7 @@ MENDED = {"fence", "open fence", "label", "python", "fenced python", "encoded", 
 
 
 def same(one: object, other: object) -> bool:
-    """Whether two values are the same JSON, `1` and `1.0` and `true` told apart."""
+    """Whether two values are the same JSON; `1`, `1.0` and `true` differ."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

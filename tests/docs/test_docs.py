@@ -292,7 +292,7 @@ def words_in(nodes: Iterable[ast.expr]) -> set[str]:
 
 
 def _value(node: ast.expr) -> object:
-    """Return a constant, also where a name of the module of EventTypes stands for it."""
+    """Return a constant, also one that a name of the module of EventTypes means."""
     return getattr(eventtypes, node.id, None) if isinstance(node, ast.Name) else getattr(node, "value", None)
 
 

@@ -16,7 +16,7 @@ from tests.cli.importing.oracle import Oracle, received
 
 @dataclass
 class DescribedApi:
-    """The server: its URL with the path of the description's first server, and what it was asked."""
+    """The server: its URL with the path of the description's first server, and its requests."""
 
     url: str
     requests: list[str] = field(default_factory=list)

@@ -6,7 +6,7 @@ import time
 
 
 class Terminal:
-    """What a terminal shows, read piece by piece; what was not asked for yet is kept."""
+    """What a terminal shows, read piece by piece; the rest is there for the next read."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor

@@ -31,7 +31,7 @@ OUTCOMES = {"answered", "invalid_arguments", "timeout", "tool_failed", "undelive
 
 @contextmanager
 def exposition(text: str) -> Iterator[str]:
-    """Serve a text as metrics, for what runs in clusters only; a post is told that no one is there."""
+    """Serve a text as metrics, for what runs in clusters only; a post gets 410."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -16,7 +16,7 @@ DIALECTS = ("native", "prompted", "chatglm3")
 
 @pytest.fixture(scope="module")
 def two_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the tools that are asked for here, so that few processes start for a dialect."""
+    """A folder with the tools that these tests call, so that few processes start for a dialect."""
     folder = tmp_path_factory.mktemp("two-tools")
     for name in ("calculator", "current-time"):
         shutil.copytree(EXAMPLES / name, folder / name)
@@ -25,7 +25,7 @@ def two_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def platforms(platform: LocalPlatform) -> dict[str, LocalPlatform]:
-    """One platform a dialect, started when it is first asked for."""
+    """One platform for each dialect, started when it is first needed."""
     return {"native": platform}
 
 

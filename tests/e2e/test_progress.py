@@ -23,7 +23,7 @@ from beckon_tools import Progress, tool
 
 @tool(type="pages.write")
 async def write_pages(pages: int, progress: Progress, heard: str = "heard") -> str:
-    """Write pages, each after somebody has heard of the one before, and has made a file to say so."""
+    """Write pages, each after the test has read the report of the one before, and has made a file."""
     for page in range(1, pages + 1):
         await progress.report(page, pages, f"page {page}")
         while not (Path(heard) / str(page)).exists():
@@ -82,7 +82,7 @@ def test_beckon_ask_shows_it_on_the_terminal(platform: LocalPlatform) -> None:
 
 @contextmanager
 def beckon_on_a_terminal(platform: LocalPlatform, *arguments: str) -> Iterator[Terminal]:
-    """Run a command of `beckon` to its end, where somebody looks."""
+    """Run a command of `beckon` to its end, on a terminal."""
     environment = clean_environment(
         {"BECKON_PORT": str(platform.port), "TERM": "xterm", "COLUMNS": "300", "LINES": "50"}
     )

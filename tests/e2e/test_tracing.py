@@ -68,7 +68,7 @@ def platform(
 
 @dataclass(frozen=True)
 class Seen:
-    """The spans of one request with one tool call, by their names, and what the model's server was told."""
+    """The spans of one request with one tool call, by their names, and the traces at the model's server."""
 
     spans: dict[str, list[Received]]
     shown_to_model: list[str]

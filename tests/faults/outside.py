@@ -70,7 +70,7 @@ def make_tools(effects: Effects) -> list[AnyTool]:
 
     @tool(type="faults.again", hints=Hints(idempotent=True))
     async def again(run: str) -> str:
-        """Do something that may be asked for again."""
+        """Do something that may be requested again."""
         await asyncio.sleep(WORK_SECONDS)
         effects.add(AGAIN, run)
         return result(AGAIN, run)

@@ -70,7 +70,7 @@ def rows_of(runs: Iterable[Run], effects: Counter[tuple[str, str]]) -> list[Row]
 
 
 def end_of(run: Run, name: str, effects: int) -> str:
-    """Return what became of the call of a tool: one of the words above, or the reason of a failure."""
+    """Return the outcome of a tool's call: one of the words above, or the reason of a failure."""
     if run.refusal:
         return run.refusal
     if run.response is None:

@@ -1,4 +1,4 @@
-"""The agent selects as well as the model alone does, asked with the same prompt and schema."""
+"""The agent selects as well as the model alone does, with the same prompt and schema."""
 
 import asyncio
 import json

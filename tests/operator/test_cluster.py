@@ -7,7 +7,7 @@ from tests.operator.documents import PARAMETERS, Document, broker, event_type, r
 
 
 class Watched(Cluster):
-    """A cluster that keeps what it was told had changed."""
+    """A cluster that records the changes reported to it."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[Touched, frozenset[str]]] = []

@@ -17,7 +17,7 @@ AROUND = (broker(), trigger(), reply_trigger())
 
 
 def notes(judged: Judged, *then: Document) -> list[tuple[str, str]]:
-    """Return types and reasons of what is told of a first Tool, or of it once further objects were seen."""
+    """Return types and reasons of the events of a first Tool, or of it after further objects."""
     first = wanted_tool(judged.verdict())
     if not then:
         found = events_of(first, None, "uid-tool")

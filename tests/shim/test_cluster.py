@@ -55,7 +55,7 @@ async def until_answered(shim: Shim, path: str, status: int) -> None:
 
 @pytest.fixture
 async def echo(broker: Server) -> Server:
-    """A Broker that a test's shim is told of by status alone; calls to it end as time-outs."""
+    """A Broker that a test's shim knows by its status alone; calls to it end as time-outs."""
     return broker
 
 

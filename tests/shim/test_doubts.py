@@ -1,4 +1,4 @@
-"""Dead letters that do not say why: who waits on, for how long, and what is told in the end."""
+"""Dead letters without a reason: which calls wait on, for how long, and how they end."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Brokers that ask for a token (OIDC): one is fetched, used, renewed, and never told to anybody else."""
+"""Brokers that require a token (OIDC): one is fetched, used, renewed, and never sent elsewhere."""
 
 import asyncio
 import contextlib
@@ -108,7 +108,7 @@ async def test_a_broker_that_refuses_a_fresh_token_is_reported_as_it_is(broker_s
 
 
 class Issuer:
-    """Issues token-1, token-2, …, each valid for so long, and refuses while it is told to."""
+    """Issues token-1, token-2, …, each valid for so long; a test may let it refuse."""
 
     def __init__(self, seconds: float = 100.0) -> None:
         self.seconds = seconds

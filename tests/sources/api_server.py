@@ -61,7 +61,7 @@ class FixedCredentials:
 
 @dataclass
 class ApiServer:
-    """The objects, everything that was asked for, and `refuse`: a status for requests it picks."""
+    """The objects, all requests, and `refuse`: a status for requests that it selects."""
 
     objects: dict[Key, Document] = field(default_factory=dict)
     secrets: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class ApiServer:
 
     @property
     def lists(self) -> list[str]:
-        """The paths of the lists that were asked for."""
+        """The paths of the requested lists."""
         return [path for method, path in self.requests if method == "LIST"]
 
     async def put(self, plural: str, document: Document) -> None:
@@ -222,7 +222,7 @@ class ApiServer:
         return web.json_response({"kind": "Secret", "data": data})
 
     async def token(self, request: web.Request) -> web.Response:
-        """Issue a token for the audience that is asked for."""
+        """Issue a token for the requested audience."""
         if refused := self.refuse(request):
             return _error(*refused)
         wanted = await request.json()

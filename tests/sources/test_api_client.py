@@ -23,7 +23,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Recorder:
-    """What was asked, and what is answered."""
+    """The requests, and the answers to them."""
 
     answer: Answer
     requests: list[web.Request] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Being told of changes: by a notification where there are any, and by a look every now and then."""
+"""Changes of folders: seen by a notification where there are any, and by a look every now and then."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Following folders: at their changes, and when somebody asks."""
+"""Following folders: at their changes, and on request."""
 
 import asyncio
 import threading

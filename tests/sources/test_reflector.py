@@ -22,7 +22,7 @@ from tests.sources.api_server import ApiServer, api_server
 
 @dataclass
 class Seen:
-    """A sink that keeps what it is told; it stumbles over an object called `stumble`."""
+    """A sink that records its changes; it fails at an object named `stumble`."""
 
     objects: dict[tuple[str, str], str] = field(default_factory=dict)
     shown: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Seen:
 
 @dataclass
 class Mirror:
-    """A reflector that runs, what it told, and how it stands with the server."""
+    """A running reflector, its changes, and the state of its connection."""
 
     server: ApiServer
     seen: Seen
@@ -172,7 +172,7 @@ async def test_what_is_known_stays_while_the_server_is_away_and_is_made_up_for_a
 
     away = [record for record in caplog.records if "cannot follow" in record.message]
     back = [record for record in caplog.records if "answers again" in record.message]
-    assert 1 <= len(away) <= 2, "a cut watch and a refused connection are told once each"
+    assert 1 <= len(away) <= 2, "a cut watch and a refused connection are reported once each"
     assert "what is known stays in force" in away[0].message
     assert len(back) == 1
 

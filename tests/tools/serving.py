@@ -80,7 +80,7 @@ async def calling(tool: AnyTool, **settings: object) -> AsyncIterator[Caller]:
 
 
 def call(event_type: str, arguments: object = None, *, id: str = "call-1", **more: str | int) -> CloudEvent:  # noqa: A002 - the attribute's name
-    """Build the event of a call, correlated unless told otherwise."""
+    """Build the event of a call with a correlation; `more` are further extensions."""
     return CloudEvent(
         id=id,
         source="/beckon/agents/default/agent",
@@ -93,7 +93,7 @@ def call(event_type: str, arguments: object = None, *, id: str = "call-1", **mor
 
 @dataclass
 class WebService:
-    """A web service that answers what it is told to, by path, and notes what it was asked."""
+    """A web service that answers by path, and records its requests."""
 
     answers: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     headers: list[tuple[str, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Requests that no agent can take: each is told why in OpenAI's shape, and never reaches the model."""
+"""Requests that no agent can take: each gets its reason in OpenAI's shape, and never reaches the model."""
 
 import asyncio
 import json

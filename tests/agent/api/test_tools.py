@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def agent(start_agent: StartAgent) -> AsyncIterator[RunningAgent]:
-    """An agent whose model is not asked."""
+    """An agent whose model gets no request."""
     async with start_agent() as running:
         yield running
         assert running.requests == []

@@ -60,7 +60,7 @@ def ed_key(kid: str = "ed") -> SigningKey:
 
 @dataclass
 class Issuer:
-    """The issuer: `jwks` is what it publishes, `fetched` counts how often its keys were asked for."""
+    """The issuer: `jwks` is what it publishes, `fetched` counts the requests for its keys."""
 
     url: str = ""
     keys: list[SigningKey] = field(default_factory=lambda: [ec_key()])

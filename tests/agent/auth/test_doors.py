@@ -1,4 +1,4 @@
-"""Who is let in through which door: anonymous callers, brokers, and what is told those who are not."""
+"""Who is admitted at which path: anonymous callers, brokers, and the refusals of others."""
 
 import asyncio
 import logging
@@ -272,7 +272,7 @@ async def test_a_wrong_setting_of_the_issuer_names_itself(
 async def test_clients_learn_where_tokens_come_from(
     public_url: str, base: str, issuer: Issuer, session: aiohttp.ClientSession
 ) -> None:
-    """RFC 9728: the challenge leads to a document that names the issuer, and the resource as it was asked."""
+    """RFC 9728: the challenge leads to a document that names the issuer, and the resource as requested."""
     oidc = OidcOptions(issuer=issuer.url, audiences=(AUDIENCE,))
     checks = make_authenticator(AccessOptions(host="0.0.0.0", oidc=oidc), session)
     here = {"host": "agent.example:8080"}

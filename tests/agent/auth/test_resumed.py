@@ -52,7 +52,7 @@ async def serving(service: ClosedService) -> AsyncIterator[None]:
 
 
 def a_run(who: Principal) -> NewRun:
-    """Return a run for somebody, as a face asks for it."""
+    """Return a new run of a principal, as a face starts it."""
     return NewRun(
         id="run_1",
         owner=who.id,
@@ -65,7 +65,7 @@ def a_run(who: Principal) -> NewRun:
 
 
 async def left_by_a_dead_process(service: ClosedService, who: Principal) -> str:
-    """Begin a run for somebody in a process that dies before it notes the first turn; return its id."""
+    """Begin a principal's run in a process that dies before it stores the first turn; return its id."""
     with acting_as(who):
         found = service.roster.find("ruled")
         assert isinstance(found, AgentHandle)

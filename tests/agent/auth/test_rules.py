@@ -183,7 +183,7 @@ def test_the_strictest_bounds_count() -> None:
 
 
 class NotCalled:
-    """A model that is not asked."""
+    """A model without requests."""
 
     name = "unasked"
 

@@ -213,7 +213,7 @@ def _check_calls(vector: Vector, found: Read) -> None:
 
 
 def _check_text(vector: Vector, found: Read) -> None:
-    """The content is what stands before the first call: upstream drops the rest, we show it."""
+    """The content is the text before the first call: upstream drops the rest, we show it."""
     content = vector.get("content", vector.get("partial", {}).get("content"))
     if content is None or content.endswith(vector["raw"]):  # a text whose beginning was prefilled
         return

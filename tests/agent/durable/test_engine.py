@@ -1,4 +1,4 @@
-"""Runs that are stored: followed from anywhere, resumed by anybody, told once."""
+"""Stored runs: followed at any process, resumed by any process, each event published once."""
 
 from dataclasses import replace
 

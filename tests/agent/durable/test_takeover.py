@@ -1,4 +1,4 @@
-"""Runs that somebody has to go on with: none is stuck, none ends for a reason that is not its own."""
+"""Runs taken over by another process: none is stuck, none ends for a reason that is not its own."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Stores that fail once, take their time, or are read by somebody slow."""
+"""Stores that fail once, are slow, or have a slow reader."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ from tests.agent.store.between import Between
 
 
 class Hiccup(Between):
-    """Fails one call of a method; with `lands` what it asked for is stored all the same."""
+    """Fails one call of a method; with `lands` its change is stored all the same."""
 
     def __init__(self, store: Store, method: str, *, lands: bool) -> None:
         super().__init__(store)

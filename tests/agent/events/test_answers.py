@@ -1,4 +1,4 @@
-"""An event starts a run, and the answer is a reply event, whether somebody waits for it or not."""
+"""An event starts a run, and the answer is a reply event, also if no caller waits for it."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace

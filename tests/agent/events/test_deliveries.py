@@ -1,4 +1,4 @@
-"""Brokers deliver at least once, hang up, come again, and say how long somebody waits."""
+"""Brokers deliver at least once, hang up, deliver again, and name the time that their sender waits."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What the model is told of an event, and which events it cannot be told of."""
+"""The message that an event becomes for the model, and the events that become none."""
 
 import pytest
 

@@ -59,7 +59,7 @@ LIMITS = Limits(call_timeout=5)
 
 @dataclass(slots=True)
 class LongTool:
-    """A service that answers calls as it is told: `accepts` says that the answer comes later."""
+    """A service that answers calls with `state`: `accepted` announces a later answer."""
 
     by_hand: ByHand
     broker: RunningBroker
@@ -186,14 +186,14 @@ class LongAgent:
         return found
 
     def results_sent(self, turn: int = -1) -> list[str]:
-        """Return the results of tools that the model was told in a turn."""
+        """Return the results of tools in the model's request of a turn."""
         messages = self.requests[turn].body["messages"]
         return [message["content"] for message in messages if message["role"] == "tool"]
 
 
 @dataclass(slots=True)
 class Rig:
-    """All that stands while agents come and go; `port` is theirs.
+    """The parts that run while agents come and go; `port` is theirs.
 
     With `answers_later` they know a Broker for answers to events whose runs had to wait.
     """

@@ -96,7 +96,7 @@ async def _report(rig: Rig) -> Posted:
 
 
 async def _deliver(agent: LongAgent) -> httpx.Response:
-    """Deliver an event that somebody waits for, as a Broker does."""
+    """Deliver an event whose sender waits for the reply, as a Broker does."""
     headers, body = to_binary(asking())
     response = await agent.http.post("/events/beckon", content=body, headers=dict(headers))
     assert response.status_code == 200, response.text

@@ -94,7 +94,7 @@ async def mcp_server(
     event_types: Sequence[EventType] = (),
     around: Callable[[ASGIApp], ASGIApp] = RequestIds,
 ) -> AsyncIterator[McpServer]:
-    """Serve the tools of a folder, with `around` in front; no model is asked."""
+    """Serve the tools of a folder, with `around` in front; no model gets a request."""
     agent = Agent(
         "beckon", "default", "You are a test.", Limits(call_timeout=10), publish_prompt=publish_prompt
     )

@@ -1,4 +1,4 @@
-"""What a server refuses, in the shapes it does: who must act, and what they are told."""
+"""Refusals of model servers, in their own shapes: who must act, and the message for them."""
 
 import json
 import logging

@@ -36,7 +36,7 @@ NAMED = Reply([sse(calls(fragment(0, "1", "f", '{"x":')), done=False)], breaks_o
 
 
 async def requested(script: list[Reply], patience: Patience = QUICK) -> tuple[int, Turn | Exception]:
-    """Return how often the server was asked, and what came of it."""
+    """Return the number of requests to the server, and the result."""
     async with scripted_model(*script) as model:
         async with ModelClient(model.base_url, KEY, "m", patience=patience) as client:
             try:

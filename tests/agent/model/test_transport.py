@@ -16,7 +16,7 @@ from beckon_agent.model.transport import Patience, Transport
 
 @asynccontextmanager
 async def listed(context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Serve a list of models in which the first is who asked, and the second what was asked for."""
+    """Serve a list of models that names the caller first, and then the requested path."""
 
     async def models(request: web.BaseRequest) -> web.Response:
         said = (request.headers.get("authorization", "nobody"), request.raw_path)

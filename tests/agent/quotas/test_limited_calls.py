@@ -1,4 +1,4 @@
-"""Tool calls of a real agent within limits: what the model and callers by hand are told."""
+"""Tool calls of a real agent within limits: the results for the model and for direct callers."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -20,7 +20,7 @@ AGENT = Agent("a", "default", "", RunLimits(), terms(quotas=[QUOTA]))
 
 
 class Saying:
-    """A model that says two things and then what it used; `asked` counts its answers."""
+    """A model that streams two texts and then its usage; `asked` counts its answers."""
 
     name = "saying"
 

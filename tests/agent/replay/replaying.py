@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 @dataclass(slots=True)
 class Replaying:
-    """A service whose runs are stored; `asked` of its agent is what the model was asked."""
+    """A service whose runs are stored; `asked` of its agent are the requests to the model."""
 
     agent: RunningAgent
     engine: RunEngine
@@ -72,7 +72,7 @@ class Replaying:
         return [call for _, call in calls], report
 
     async def same(self, run: str) -> Document:
-        """Return the report of a replay that differs in nothing, and that asked neither model nor tools."""
+        """Return the report of a replay that differs in nothing, and that sent nothing to model or tools."""
         sent = len(self.agent.requests)
         calls, report = await self.replay(run)
         assert report["differences"] == [], report["differences"]

@@ -1,4 +1,4 @@
-"""A stored run is played again as it was, and what differs today is told."""
+"""A stored run is replayed as it was, and what differs today is reported."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a tool reports while it works: told live to who includes it, and no part of the response."""
+"""Progress reports of a tool: streamed live to clients that include them, and no part of the response."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ STEPS = asks_for(("test_steps", {"steps": [1, 2, 3]}))
 
 
 async def received_events(face: RunningFace, method: str, path: str, **request: Any) -> list[Event]:
-    """Read a stream to its end; the tool goes on with each report that is told."""
+    """Read a stream to its end; the tool goes on with each report in it."""
     events: list[Event] = []
     async with face.http.stream(method, path, **request) as response:
         assert response.status_code == 200

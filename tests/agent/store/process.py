@@ -86,7 +86,7 @@ def report(*words: object) -> None:
 
 
 async def obey(order: str) -> object:
-    """Do one work; begin when all others are told to, `look` even with opening the store."""
+    """Do one work; begin at the same moment as all others, `look` even with opening the store."""
     verb, url, *arguments = order.split()
     works: dict[str, Work] = {f.__name__: f for f in (claim, take, enter, decide, write, look)}
     if verb == "look":

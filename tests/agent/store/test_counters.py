@@ -58,7 +58,7 @@ async def test_the_time_that_is_reported_is_when_there_will_be_room(store: Store
     await used_up(store, "k", WINDOW)
     shown = (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).retry_after
 
-    # As if so much time had gone by, and then what was told.
+    # As if so much time had gone by, and then the use was reported.
     await execute(url, "UPDATE limit_buckets SET last_used = last_used - 20")
     assert (await store.counters.take_amount("k", 3, limit=3, window=WINDOW)).retry_after == pytest.approx(
         shown - 20, abs=5

@@ -1,4 +1,4 @@
-"""Lists of what somebody has: the newest first, page by page, no one else's; and the events of a run."""
+"""Lists of what an owner has: the newest first, page by page, no one else's; and the events of a run."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ NAME = object()
 
 
 class Replica:
-    """Another process, which opens the store and works as it is told."""
+    """Another process, which opens the store and does the works of the test."""
 
     def __init__(self) -> None:
         command = (sys.executable, "-m", "tests.agent.store.process")

@@ -33,7 +33,7 @@ def _made(connection: Connection) -> None:
 
 
 class Queue:
-    """Work that stands before the thread until all of it is there."""
+    """Work that waits before the thread until all of it is there."""
 
     def __init__(self, database: SQLite) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class Queue:
         return self._works[-1]
 
     async def held(self) -> "Queue":
-        """Wait until the thread stands still."""
+        """Wait until the thread is held."""
         assert await asyncio.to_thread(self._begun.wait, SOON)
         return self
 

@@ -1,4 +1,4 @@
-"""What prompts and results say is in no span, unless it is asked for, and never without bound."""
+"""The content of prompts and results is in no span, unless a setting says so, and never without bound."""
 
 import json
 from collections.abc import Iterator

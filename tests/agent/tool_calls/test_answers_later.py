@@ -1,4 +1,4 @@
-"""Who takes answers that come later says so, and only who does is told that one will."""
+"""Late answers: only a caller that accepts them gets an acceptance."""
 
 from dataclasses import replace
 

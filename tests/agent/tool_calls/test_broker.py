@@ -1,4 +1,4 @@
-"""A call on the wire: what the shim answers and what the model is told of it, over real HTTP."""
+"""A call on the wire: the answers of the shim and the results for the model, over real HTTP."""
 
 import asyncio
 import json

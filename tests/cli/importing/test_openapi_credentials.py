@@ -1,4 +1,4 @@
-"""What lets a caller in is the adapter owner's affair: named, told, and never an argument."""
+"""Credentials belong to the adapter's owner: named, reported, and never an argument."""
 
 from pathlib import Path
 from typing import Any

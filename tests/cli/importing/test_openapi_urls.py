@@ -1,4 +1,4 @@
-"""Descriptions at URLs: redirects are told, references stay on the host, and all is bounded."""
+"""Descriptions at URLs: redirects are reported, references stay on the host, and all is bounded."""
 
 import json
 import threading

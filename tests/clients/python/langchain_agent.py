@@ -42,6 +42,6 @@ for responses in (False, True):
     answered = agent.invoke({"messages": [{"role": "user", "content": QUESTION}]})
     assert "397.8" in answered["messages"][-1].text, answered
     assert len(answered["messages"]) == 2, answered
-    print("ok", "responses" if responses else "chat completions")  # noqa: T201  # the result to be told
+    print("ok", "responses" if responses else "chat completions")  # noqa: T201  # the result of this program
 
 assert seen == ["located", "located"], seen

@@ -125,7 +125,7 @@ class RunningService:
         return await self.http.post("/v1/chat/completions", json={"model": model, "messages": [user("go")]})
 
     async def serves(self, name: str, within: float = 10, **shown: Any) -> None:
-        """Wait until an agent answers, and its model server was asked with all this."""
+        """Wait until an agent answers, and its model server was sent all this."""
         seen: list[str] = []
 
         async def as_wanted() -> bool:
@@ -142,7 +142,7 @@ class RunningService:
             raise AssertionError(f"wanted {shown}, last seen: {seen}") from None
 
     async def refuses(self, name: str, status: int, said: str, within: float = 10) -> None:
-        """Wait until an agent cannot be asked, with these words."""
+        """Wait until an agent takes no requests, with these words."""
 
         async def as_wanted() -> bool:
             response = await self.post(name)

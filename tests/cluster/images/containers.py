@@ -15,7 +15,7 @@ from tests.cluster.images.archive import config
 from tests.cluster.images.store import Store
 from tests.cluster.machine.commands import output
 
-# Seconds: a program that answers once, and one that is told to stop.
+# Seconds: of a program that answers once, and of one that gets a signal to stop.
 PATIENCE = 60
 STATE = Path("/run/beckon-images/runc")
 

@@ -52,7 +52,7 @@ def _files() -> Iterator[tuple[str, str]]:
 
 
 def _pip_settings() -> dict[str, str]:
-    """What pip was told by its files and, above them, by the environment; no folders of this machine."""
+    """The settings of pip in its files and, above them, in the environment; no folders of this machine."""
     found: dict[str, str] = {}
     lines = output([PIP, "config", "list"]).splitlines()
     for line in sorted(lines, key=lambda line: line.startswith(":env:")):
@@ -64,7 +64,7 @@ def _pip_settings() -> dict[str, str]:
 
 
 def _npm_settings() -> dict[str, str]:
-    """What npm was told where there is one; without it the build asks the registry that npm knows."""
+    """The settings of npm where there is one; without it the build uses the registry that npm knows."""
     if shutil.which("npm") is None:
         return {}
     lines = output(["npm", "config", "get", *NPM_KEYS]).splitlines()

@@ -12,7 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 CHART = ROOT / "charts" / "beckon"
 DEPLOY = ROOT / "deploy"
-# Without a cluster Helm takes an old version, unless it is told one.
+# Without a cluster Helm takes an old version, unless a flag names one.
 KUBERNETES = "1.34.0"
 
 Object = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The commands of a page, run as somebody runs them who follows it."""
+"""The commands of a page, run in their order as a reader runs them."""
 
 import re
 import socket
@@ -12,7 +12,7 @@ from tests.docs.blocks import blocks
 
 
 class Shell:
-    """The two terminals of somebody who follows a page."""
+    """The two terminals of a reader who follows a page."""
 
     def __init__(self, helm: Helm, stack: ExitStack, folder: Path = ROOT) -> None:
         self.folder = folder

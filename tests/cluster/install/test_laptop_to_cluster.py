@@ -38,7 +38,7 @@ class LaptopShell(Shell):
     """The terminal of a user with the clone, Docker and kind."""
 
     def run(self, command: str) -> str:
-        """Run a command of the page, or what stands in for it here."""
+        """Run a command of the page, or its replacement here."""
         words = command.split()
         if command == "make images":
             built_images()

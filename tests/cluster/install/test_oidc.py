@@ -32,7 +32,7 @@ PRIVATE = {
 def test_tokens_of_an_issuer_open_what_their_groups_may_use(helm: Helm, tmp_path: Path) -> None:
     kube = helm.kube.within("default")
     if places().kubeconfig != kube.kubeconfig:
-        pytest.skip("pods of somebody else's cluster do not reach an issuer on this machine")
+        pytest.skip("pods of a cluster elsewhere do not reach an issuer on this machine")
     node = kube.get("nodes")["items"][0]["status"]["addresses"]
     address = next(one["address"] for one in node if one["type"] == "InternalIP")
     with issuing(address, tmp_path) as issuer:
@@ -57,14 +57,14 @@ def test_tokens_of_an_issuer_open_what_their_groups_may_use(helm: Helm, tmp_path
 
 
 def agents(forward: Forward, token: str) -> set[str]:
-    """Return the agents that somebody with a token may use."""
+    """Return the agents that the bearer of a token may use."""
     answer = send_request(forward, token)
     assert answer.status_code == 200, answer.text
     return {entry["id"] for entry in answer.json()["data"]}
 
 
 def refusal(forward: Forward, token: str) -> str:
-    """Return why somebody is not let in."""
+    """Return why a request is not admitted."""
     answer = send_request(forward, token)
     assert answer.status_code == 401, answer.text
     return str(answer.json()["error"]["message"])

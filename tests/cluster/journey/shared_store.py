@@ -58,7 +58,7 @@ class Database:
 def database(kube: Kube) -> Iterator[Database]:
     """A database on this machine, so the cluster must be here as well."""
     if places().kubeconfig != kube.kubeconfig:
-        pytest.skip("pods of somebody else's cluster do not reach a database on this machine")
+        pytest.skip("pods of a cluster elsewhere do not reach a database on this machine")
     node = kube.get("nodes")["items"][0]["status"]["addresses"]
     address = next(one["address"] for one in node if one["type"] == "InternalIP")
     with socket.socket() as probe:

@@ -13,7 +13,7 @@ from tests.cluster.serving.services import Service
 
 def test_changes_are_seen_after_a_restart_of_the_api_server(platform: Platform) -> None:
     if places().kubeconfig != platform.kube.kubeconfig:
-        pytest.skip("the API server of somebody else's cluster is not ours to restart")
+        pytest.skip("the API server of a cluster elsewhere is not ours to restart")
     kube, before, after = platform.kube, Service("before"), Service("after")
     kube.apply(before.event_type())
     until(lambda: reason(platform, "before") == "NoTrigger", what="the Tool before")

@@ -43,7 +43,7 @@ def clean(places: Places) -> str:
     files = remove_strays(places)
     places.release()
     for folder in SHARED_FOLDERS:
-        with suppress(OSError):  # somebody else's things are in it, or it is not there
+        with suppress(OSError):  # it has files of others, or is not there
             folder.rmdir()
     return (
         f"{killed} processes, {mounts} mounts, {links} network links and tables, {groups} control groups, "

@@ -13,7 +13,7 @@ MAX_REPORTED_CHARACTERS = 600
 
 
 class ClusterError(Exception):
-    """What was asked for cannot be done; the message is one line, cause and cure."""
+    """A step that cannot be done; the message is one line, with cause and cure."""
 
 
 def say(line: str) -> None:

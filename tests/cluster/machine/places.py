@@ -87,7 +87,7 @@ class Places:
         return self.program("helm", "helm")
 
     def claim(self) -> None:
-        """Make the state folder; refuse one that holds somebody's files."""
+        """Make the state folder; refuse one that holds other files."""
         if self.state.exists() and any(self.state.iterdir()):
             raise ClusterError(f"{self.state} holds other files: name an empty folder in {STATE_VARIABLE}")
         self.state.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A webhook of a test's own: that of `deploy/` in another namespace, asked about that namespace alone."""
+"""A webhook of a test's own: that of `deploy/` in another namespace, called for that namespace alone."""
 
 import base64
 import json

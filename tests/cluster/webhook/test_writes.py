@@ -1,4 +1,4 @@
-"""Writes to the webhook's two objects: who comes second is told, and nothing else on them is touched."""
+"""Writes to the webhook's two objects: the second writer gets a conflict, and nothing else changes."""
 
 import json
 import os
@@ -19,7 +19,7 @@ CERTIFICATE = new_authority(timedelta(days=1), utc_now()).certificate_pem
 
 @pytest.fixture
 def configuration(kube: Kube) -> Iterator[str]:
-    """A configuration of two webhooks that are never asked."""
+    """A configuration of two webhooks that are never called."""
     name = f"t-wh-{secrets.token_hex(4)}"
     one = {
         "admissionReviewVersions": ["v1"],

@@ -1,4 +1,4 @@
-"""Gates in the model and in the tools: a request stands there until a test has seen it and opens."""
+"""Gates in the model and in the tools: a request waits there until a test has seen it and opens."""
 
 import asyncio
 

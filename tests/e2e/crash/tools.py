@@ -23,7 +23,7 @@ DELIVERIES: Counter[str] = Counter()
 """How often each call came to the tool, by the id of its event."""
 
 QUESTIONS: Counter[tuple[str, int]] = Counter()
-"""How often the model was asked for each turn of each run."""
+"""The number of requests to the model for each turn of each run."""
 
 PLACES = ("left", "right")
 PLAIN = "plain"

@@ -126,7 +126,7 @@ def _deltas(events: list[Event]) -> str:
 async def comes_right(walked: Walked, successor: AgentProcess, *, again: int = 0) -> float:
     """Hold the run to all that a client was promised; return the seconds from the kill to its end."""
     run_id = await walked.id()
-    if run_id is None:  # the client was told nothing, and asks anew
+    if run_id is None:  # the client has no id, and requests anew
         assert not walked.first.shown
         await successor.ask(walked.name)
         run_id = await walked.id()

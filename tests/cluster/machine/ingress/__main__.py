@@ -23,7 +23,7 @@ READY_CONDITIONS = ("LoadBalancerReady", "NetworkConfigured", "Ready")
 
 
 class Ingress:
-    """nginx and what it was last told."""
+    """nginx and its latest configuration."""
 
     def __init__(self, ingress_class: str, own_name: str, resolver: str) -> None:
         self.ingress_class, self.own_name, self.resolver = ingress_class, own_name, resolver
@@ -56,7 +56,7 @@ class Ingress:
             self.settle()
 
     def is_ours(self, ingress: Resource) -> bool:
-        """Whether this ingress is asked to serve it."""
+        """Whether this ingress is to serve it."""
         return bool(ingress["metadata"].get("annotations", {}).get(CLASS_ANNOTATION) == self.ingress_class)
 
     def settle(self) -> None:
@@ -85,7 +85,7 @@ class Ingress:
         return digest
 
     def can_serve(self, ingress: Resource) -> bool:
-        """Whether nginx can be told to serve this resource."""
+        """Whether nginx can be configured to serve this resource."""
         try:
             nginx.configuration([ingress], self.resolver)
         except (ValueError, LookupError) as problem:
@@ -131,7 +131,7 @@ def wait_for_names(names: set[str]) -> None:
 
 
 def loaded_digest() -> str:
-    """What nginx says it has loaded; empty while it cannot be asked."""
+    """What nginx says it has loaded; empty while it does not answer."""
     connection = http.client.HTTPConnection("127.0.0.1", nginx.HASH_PORT, timeout=5)
     try:
         connection.request("GET", "/")
