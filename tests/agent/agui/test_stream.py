@@ -82,3 +82,11 @@ def test_nothing_follows_the_last_event() -> None:
     assert stream.is_ended
     assert encoded(stream, TextDelta("more")) == []
     assert stream.end_cancelled() == stream.end_failed("internal", "no") == b""
+
+
+def test_a_run_that_is_cancelled_in_the_middle_of_a_text_ends_the_text_before() -> None:
+    stream = made()
+    begun = encoded(stream, ReasoningDelta("Is it?"), TextDelta("Half an"))
+    last = read_events(stream.end_cancelled().decode())
+
+    assert kinds([*begun, *last]) == [*THOUGHT, *THOUGHT_END, *TEXT, "TEXT_MESSAGE_END", "RUN_FINISHED"]

@@ -105,8 +105,9 @@ class AguiStream:
         return self._take_bytes()
 
     def end_cancelled(self) -> bytes:
-        """Return the last event of a run that was cancelled or deleted."""
+        """Return the last events of a cancelled or deleted run. A text that has begun is ended first."""
         if not self.is_ended:
+            self._close()
             self._finish(RunFinishedEvent(**self._ids, outcome=RunFinishedCancelledOutcome()))
         return self._take_bytes()
 
