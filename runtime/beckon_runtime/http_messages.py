@@ -5,8 +5,10 @@ An answer is whole, or has pieces: the first ones are sent while the last is sti
 
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import Protocol
 
 from beckon_runtime.logs import point_to_log
@@ -90,6 +92,26 @@ def report_defect(service: str, path: str, error: Exception) -> Answer:
     return of_problem(Problem(500, "internal", "Internal error", detail), "internal", CLOSE)
 
 
+class _Clock:
+    """The line of an answer with its date (RFC 9110, section 6.6.1), made once a second."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._line = b""
+
+    def line(self) -> bytes:
+        """Return the line for an answer that is sent now."""
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._line = f"date: {formatdate(second, usegmt=True)}\r\n".encode()
+        return self._line
+
+
+date_line = _Clock().line
+"""Returns the line of an answer with its date."""
+
+
 class Stream:
     """Puts the pieces of one answer into frames: chunks of HTTP/1.1 (RFC 9112, section 7.1).
 
@@ -120,7 +142,7 @@ class Stream:
         return b"".join(parts)
 
     def _head(self, piece: Piece) -> list[bytes]:
-        parts = [b"HTTP/1.1 200 OK\r\n"]
+        parts = [b"HTTP/1.1 200 OK\r\n", date_line()]
         for name, value in piece.headers:
             parts += (name, b": ", value, b"\r\n")
         if self._chunked:

@@ -24,6 +24,7 @@ from beckon_runtime.http_messages import (
     Piece,
     Request,
     Stream,
+    date_line,
     of_problem,
     report_defect,
 )
@@ -338,7 +339,7 @@ class ServerConnection(asyncio.Protocol):
         """Write a whole answer at once. A second write would meet delayed acknowledgements."""
         if self._transport is None:
             return
-        parts = [_STATUS.get(answer.status) or b"HTTP/1.1 %d -\r\n" % answer.status]
+        parts = [_STATUS.get(answer.status) or b"HTTP/1.1 %d -\r\n" % answer.status, date_line()]
         for name, value in answer.headers:
             parts += (name, b": ", value, b"\r\n")
         if close and CLOSE not in answer.headers:

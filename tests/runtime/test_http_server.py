@@ -4,7 +4,10 @@ import asyncio
 import contextlib
 import gc
 import json
+import re
+import time
 from collections.abc import AsyncIterator
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -110,6 +113,14 @@ async def test_a_connection_is_kept_for_many_requests(client: Client, handler: R
         assert (status, body) == (200, b"{}")
         assert b"x-path: /a\r\n" in head
     assert handler.requests[0].headers == [(b"host", b"x"), (b"x-name", b"v"), (b"content-length", b"2")]
+
+
+async def test_an_answer_has_its_date(client: Client) -> None:
+    client.writer.write(POST)
+    _, head, _ = await client.answer()
+    (written,) = re.findall(rb"\r\ndate: ([^\r]+)\r\n", head)
+
+    assert abs(parsedate_to_datetime(written.decode()).timestamp() - time.time()) < PATIENCE
 
 
 async def test_a_request_may_come_in_single_bytes(client: Client) -> None:
