@@ -1,9 +1,8 @@
 """Measure the path of one call with either log: `python -m bench.broker`, a table on standard output.
 
 This process is the loader. A call goes through a real shim, a real broker and a tool that answers with an
-event; the broker keeps its events in memory, or in a real NATS server. A third broker, `bare`, is made of the
-libraries alone (`bench.broker.bare`): it shows how much of the cost is theirs. CPU is per call, from /proc.
-The contestants take turns in every round, since a shared machine changes while one measures.
+event; the broker keeps its events in memory, or in a real NATS server. CPU is per call, from /proc. The
+contestants take turns in every round, since a shared machine changes while one measures.
 
 With `--cluster` the class Beckon is measured beside Knative's in-memory Broker on the cluster of
 `make cluster`, whose node this process must run on, as root: CPU comes from the control groups of the pods.
@@ -11,19 +10,17 @@ With `--cluster` the class Beckon is measured beside Knative's in-memory Broker 
 
 import argparse
 import asyncio
-import statistics
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import uvloop
 
 from bench.broker import on_cluster
-from bench.broker.path import CallPath, bare_path, call_path
+from bench.broker.path import CallPath, call_path
 from bench.cluster import beckon
 from bench.cluster.machine import describe
 from bench.cluster.target import NoCluster, find_cluster, namespace
@@ -38,20 +35,12 @@ _LEVELS = ((1, 300), (16, 2000), (64, 3000), (256, 4000))
 _QUICK = ((1, 50), (16, 200))
 
 
-@dataclass(slots=True)
-class Measured:
-    """CPU microseconds of each call by contestant and level, and how many answers were wrong or missing."""
-
-    costs: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
-    wrong: int = 0
-
-
-async def measure(path: CallPath, at_once: int, calls: int, measured: Measured) -> None:
-    """Make the calls, and print a row."""
+async def measure(path: CallPath, at_once: int, calls: int) -> int:
+    """Make the calls, and print a row; return how many answers were wrong or missing."""
     pool = Pool("127.0.0.1", path.port, 256)
     await pool.open(min(at_once, 64))
     unit = load.calls(pool, "/default/bench")
-    measured.wrong += (await load.closed(unit, 100, min(at_once, 16))).wrong
+    wrong = (await load.closed(unit, 100, min(at_once, 16))).wrong
     before = {name: child.cpu_seconds() for name, child in path.processes.items()}
     begun = time.perf_counter()
     result = await load.closed(unit, calls, at_once)
@@ -59,17 +48,16 @@ async def measure(path: CallPath, at_once: int, calls: int, measured: Measured) 
     costs = {
         name: (child.cpu_seconds() - before[name]) / calls * 1e6 for name, child in path.processes.items()
     }
-    measured.costs[path.name, at_once].append(sum(costs.values()))
-    measured.wrong += result.wrong
     cells = [f"{name} {cost:.0f} us" for name, cost in costs.items()]
     figures = [f"{calls / seconds:.0f}/s", *(f"p{q} {result.milliseconds(q / 100):.1f} ms" for q in (50, 99))]
     print(f"{path.name:<12}{at_once:>4} at once  " + "  ".join([*figures, *cells]), flush=True)
     pool.close()
+    return wrong + result.wrong
 
 
 async def run(levels: tuple[tuple[int, int], ...], rounds: int) -> int:
     """Start everything, measure, stop everything; return how many answers were wrong or missing."""
-    measured = Measured()
+    wrong = 0
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         nats = NatsServer(folder / "nats").start()
@@ -82,20 +70,15 @@ async def run(levels: tuple[tuple[int, int], ...], rounds: int) -> int:
             manifests = folder / name
             manifests.mkdir()
             paths.append(await stack.enter_async_context(call_path(name, manifests, port, server)))
-        paths.append(await stack.enter_async_context(bare_path("bare", port, nats)))
         for path in paths:
             path.processes["tool"] = tool
-        for path in paths[1:]:
-            path.processes["nats"] = Watched(nats.pid)
+        paths[1].processes["nats"] = Watched(nats.pid)
         for _ in range(rounds):
             for at_once, calls in levels:
                 for path in paths:
-                    await measure(path, at_once, calls, measured)
-    for at_once, _ in levels:
-        ours, bare = (statistics.median(measured.costs[name, at_once]) for name in ("jetstream", "bare"))
-        print(f"path CPU, bare / jetstream, {at_once} at once: {bare / ours:.2f}")
-    print(f"wrong or missing answers: {measured.wrong}")
-    return measured.wrong
+                    wrong += await measure(path, at_once, calls)
+    print(f"wrong or missing answers: {wrong}")
+    return wrong
 
 
 def measure_on_cluster(plan: on_cluster.Plan) -> int:

@@ -28,7 +28,7 @@ async def call_path(
     name: str, folder: Path, tool_port: int, nats: NatsServer | None
 ) -> AsyncIterator[CallPath]:
     """Start a shim and a broker whose events are in this NATS server, or in memory without one."""
-    reply_port, broker_port = free_port(), free_port()
+    port, reply_port, broker_port = free_port(), free_port(), free_port()
     write_manifests(folder, 0, tool_port, reply_port)
     environment = {
         "BECKON_MANIFESTS": str(folder),
@@ -40,38 +40,19 @@ async def call_path(
     async with AsyncExitStack() as stack:
         broker = await start("beckon_broker", environment=environment)
         stack.push_async_callback(broker.stop)
-        port, shim = await _start_shim(stack, broker_port, reply_port)
+        shim = await start(
+            "beckon_shim",
+            environment={
+                "BECKON_SHIM_BROKER_URL": f"http://127.0.0.1:{broker_port}/{{namespace}}/{{name}}",
+                "BECKON_PORT": str(port),
+                "BECKON_SHIM_REPLY_PORT": str(reply_port),
+                "BECKON_SHIM_KEYS": load.KEY,
+            },
+        )
+        stack.push_async_callback(shim.stop)
         await listening(broker_port)
+        await listening(port)
         yield CallPath(name, port, {"shim": shim, "broker": broker})
-
-
-@asynccontextmanager
-async def bare_path(name: str, tool_port: int, nats: NatsServer) -> AsyncIterator[CallPath]:
-    """Start a shim and a broker of the libraries alone, whose events are in this NATS server."""
-    reply_port = free_port()
-    async with AsyncExitStack() as stack:
-        tool, inbox = f"http://127.0.0.1:{tool_port}/", f"http://127.0.0.1:{reply_port}/replies"
-        broker = await start("bench.broker.bare", nats.url, tool, inbox)
-        stack.push_async_callback(broker.stop)
-        port, shim = await _start_shim(stack, int(await broker.first_line()), reply_port)
-        yield CallPath(name, port, {"shim": shim, "broker": broker})
-
-
-async def _start_shim(stack: AsyncExitStack, broker_port: int, reply_port: int) -> tuple[int, Watched]:
-    """Start a shim in front of a broker; return its port and its process."""
-    port = free_port()
-    shim = await start(
-        "beckon_shim",
-        environment={
-            "BECKON_SHIM_BROKER_URL": f"http://127.0.0.1:{broker_port}/{{namespace}}/{{name}}",
-            "BECKON_PORT": str(port),
-            "BECKON_SHIM_REPLY_PORT": str(reply_port),
-            "BECKON_SHIM_KEYS": load.KEY,
-        },
-    )
-    stack.push_async_callback(shim.stop)
-    await listening(port)
-    return port, shim
 
 
 def write_manifests(folder: Path, others: int, tool_port: int, reply_port: int) -> None:
