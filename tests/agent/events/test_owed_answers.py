@@ -203,6 +203,19 @@ async def test_nothing_is_sent_where_no_answer_is_awaited(
     assert sending.broker.posts == []
 
 
+async def test_a_run_that_cannot_be_read_any_more_keeps_no_other_answer_back(
+    sending: Sending, caplog: pytest.LogCaptureFixture
+) -> None:
+    new = NewRun(id="r0", owner="", agent="researcher", face=FACE, input=[], request={"event": {"id": 1}})
+    await sending.store.runs.create(new, holder=ME, seconds=60)
+    await sending.store.runs.end_run("r0", ME, Ended("completed", owed=True))
+    await sending.end_run(SUSPENDED, *FINISHED)
+    await sending.settled()
+
+    assert len(sending.broker.posts) == 1
+    assert "the answer of run r0 is given up: what is stored of it cannot be read" in caplog.text
+
+
 async def test_answers_wait_for_the_agents_to_be_known(sending: Sending) -> None:
     sending.registry.complete = False
     await sending.end_run(SUSPENDED, *FINISHED)

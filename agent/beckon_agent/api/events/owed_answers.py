@@ -23,7 +23,7 @@ from beckon_agent.durable.event_log import read_log
 from beckon_agent.store.base import Store
 from beckon_agent.store.owed_answers import OwedAnswer
 from beckon_agent.telemetry.spans import resume_trace
-from beckon_contract.cloudevents.events import CloudEvent, to_binary
+from beckon_contract.cloudevents.events import CloudEvent, EventError, to_binary
 from beckon_contract.failures import Reason
 from beckon_contract.knative.delivery import NEVER_ACCEPTED
 
@@ -84,8 +84,12 @@ class AnswerSender:
         run = await self.store.runs.get(owed.run_id)
         if run is None:
             return
-        with resume_trace(run.request):
-            reply = await self._write_reply(run)
+        try:
+            with resume_trace(run.request):
+                reply = await self._write_reply(run)
+        except (EventError, LookupError, ValueError):  # of a version that this one does not know
+            logger.exception("the answer of run %s is given up: what is stored of it cannot be read", run.id)
+            reply = None
         if reply is not None:
             status, problem = await self._post(reply)
             pause = self.pace.pause_after(owed.failures + 1)
