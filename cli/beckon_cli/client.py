@@ -56,12 +56,12 @@ class AgentClient:
 
     async def list_agents(self) -> list[str]:
         """Return the names of the agents."""
-        document = await self._request_json("GET", "/v1/models")
+        document = await self._request_json("GET", "/v1/models", "data")
         return [entry["id"] for entry in document["data"]]
 
     async def get_catalogue(self) -> dict[str, Any]:
         """Return the catalogue: tools, refused, skipped."""
-        return await self._request_json("GET", "/tools")
+        return await self._request_json("GET", "/tools", "tools")
 
     async def call_tool(
         self, tool: str, arguments: Mapping[str, object]
@@ -73,11 +73,12 @@ class AgentClient:
         path = f"/tools/{quote(tool, safe='')}"
         accept = {"accept": "application/json, text/event-stream"}
         async with self._open_stream(path, arguments, headers=accept) as response:
-            if response.headers["content-type"].startswith("text/event-stream"):
+            if response.headers.get("content-type", "").startswith("text/event-stream"):
                 async for event in _read_events(response):
                     yield event
             else:
-                yield "result", json.loads(await response.aread())
+                await response.aread()
+                yield "result", self._read_document(response, "result")
 
     async def stream_chat(self, agent: str, messages: Sequence[Message]) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks of a streamed answer, those of tool calls included."""
@@ -96,25 +97,26 @@ class AgentClient:
     async def create_response(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Return a stored answer of the agent, whole."""
         body = {"include": ["mcp_call"], **request}
-        return await self._request_json("POST", "/v1/responses", json=body)
+        return await self._request_json("POST", "/v1/responses", "output", json=body)
 
     async def get_response(self, response: str) -> dict[str, Any]:
         """Return a stored answer by its id."""
         path = f"/v1/responses/{quote(response, safe='')}?include[]=mcp_call"
-        return await self._request_json("GET", path)
+        return await self._request_json("GET", path, "output")
 
     async def decide_approval(self, approval: str, word: Mapping[str, object]) -> dict[str, Any]:
         """Decide about one waiting call; return its run and decision."""
-        return await self._request_json("POST", f"/approvals/{quote(approval, safe='')}", json=word)
+        path = f"/approvals/{quote(approval, safe='')}"
+        return await self._request_json("POST", path, "decision", json=word)
 
     async def answer_input(self, request: str, answer: Mapping[str, object]) -> dict[str, Any]:
         """Answer the form of a tool; return its run and the action."""
-        return await self._request_json("POST", f"/inputs/{quote(request, safe='')}", json=answer)
+        return await self._request_json("POST", f"/inputs/{quote(request, safe='')}", "action", json=answer)
 
     async def get_page(self, path: str, **query: object) -> list[dict[str, Any]]:
         """Return one page of a list."""
         params = {name: value for name, value in query.items() if value not in (None, "")}
-        document = await self._request_json("GET", path, params=params)
+        document = await self._request_json("GET", path, "data", params=params)
         data: list[dict[str, Any]] = document["data"]
         return data
 
@@ -152,14 +154,31 @@ class AgentClient:
             return CommandError(f"no agent answers at {self.url} ({type(error).__name__}); {cure}")
         return CommandError(f"the agent at {self.url} went away: {type(error).__name__}")
 
-    async def _request_json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+    async def _request_json(self, method: str, path: str, member: str, **request: Any) -> dict[str, Any]:
+        """Return the JSON object that answers a request; it has this member, if an agent answers."""
         try:
             response = await self._http.request(method, path, **request)
         except httpx.HTTPError as error:
             raise self._no_agent_error(error) from None
         if response.status_code != 200:
             raise _failure_of(response)
-        document: dict[str, Any] = response.json()
+        return self._read_document(response, member)
+
+    def _read_document(self, response: httpx.Response, member: str) -> dict[str, Any]:
+        """Return the document in a response with status 200.
+
+        Raises `CommandError` for an answer of another server: any may be at a port such as 8080.
+        """
+        try:
+            document: object = response.json()
+        except ValueError:
+            document = None
+        if not isinstance(document, dict) or member not in document:
+            request = f"{response.request.method} {response.request.url.path}"
+            request = f"{response.request.method} {response.request.url.path}"
+            stranger = f"what answers at {self.url} is no Beckon agent of this version"
+            cure = "set BECKON_PORT or --url to where the agent is"
+            raise CommandError(f"{stranger}: its answer to {request} has no {member!r}; {cure}")
         return document
 
 
@@ -218,13 +237,16 @@ def _failure_of(response: httpx.Response) -> CommandError:
     try:
         document = response.json()
     except ValueError:
+        document = None
+    if not isinstance(document, dict):
         return CommandError(f"the agent answered {response.status_code}: {response.text[:200]}")
     return _failure_in(document, response.status_code)
 
 
 def _failure_in(document: Mapping[str, Any], status: int = 200) -> CommandError:
     error = document.get("error") or {}
-    detail = document.get("detail") or error.get("message") or f"the agent answered {status}"
+    said = error.get("message") if isinstance(error, dict) else error
+    detail = document.get("detail") or said or f"the agent answered {status}"
     problems = document.get("problems") or []
     if status == 401:
         return KeyRefused(f"{detail}; the command line sends the key in BECKON_API_KEY")
