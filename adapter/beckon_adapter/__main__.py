@@ -143,7 +143,8 @@ def _run_adapter(words: CommandLine | None) -> None:
     # They log every URL, headers and messages, which hold arguments and credentials.
     for noisy in ("httpx2", "httpcore2", "mcp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    logging.getLogger("mcp.client.stdio").setLevel(logging.CRITICAL)  # each line that is no message
+    # It logs answers that are no messages, with their content; calls report them.
+    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
     if any(name in os.environ or name.lower() in os.environ for name in _PROXIES):
         logger.warning("the proxy of the environment is not used: APIs are called directly")
     if not (settings.allowed_hosts or settings.manifests or settings.mcp_servers):

@@ -2,6 +2,9 @@
 
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -177,6 +180,40 @@ def test_importing_again_replaces_what_it_wrote_and_nothing_else(tmp_path: Path)
     text = (tmp_path / "mcp-numbers.yaml").read_text()
     assert "numbers.add" in text
     assert "numbers.say" not in text
+
+
+@pytest.fixture
+def stranger() -> Iterator[str]:
+    """A web server that speaks no MCP, and answers with JSON of its own."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.wfile.write(b'{"secret": "s3cret"}')
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_server_that_speaks_no_mcp_is_refused_in_one_line(stranger: str) -> None:
+    done = beckon("import", "mcp", stranger)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        f"beckon: {stranger} gave no tools: MCPError: Failed to parse JSON response"
+    )
+    assert done.stderr.count("\n") == 1
+    assert "s3cret" not in done.stderr
 
 
 @pytest.mark.parametrize(

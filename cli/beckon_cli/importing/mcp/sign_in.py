@@ -6,7 +6,6 @@ to a port of this machine (RFC 8252, section 7.3).
 """
 
 import asyncio
-import logging
 import sys
 import threading
 import time
@@ -34,8 +33,6 @@ class BrowserSignIn:
     """Signs a person in when the server answers 401. Use it as a context manager, around the requests."""
 
     def __init__(self, server_url: str, client_id: str = "") -> None:
-        # The SDK logs each error with its stack; here an error is one line of the command.
-        logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)
         self._callback = _CallbackServer()
         redirect = AnyUrl(f"http://127.0.0.1:{self._callback.server_port}{_PATH}")
         metadata = OAuthClientMetadata(redirect_uris=[redirect], client_name="Beckon")

@@ -1,6 +1,7 @@
 """The tools of an MCP server: listed, chosen and imported."""
 
 import asyncio
+import logging
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -83,6 +84,8 @@ class ServerTools:
 
 async def list_server_tools(place: Place, auth: httpx2.Auth | None = None) -> ServerTools:
     """Return a server's name and tools. Raises `NoServer` and `NoPlace`."""
+    # The SDK logs what a server sends amiss with its stack; here it is one line of the command.
+    logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
     if place.command and not shutil.which(place.command[0]):
         raise NoPlace(f"there is no program {place.command[0]} here: name one on the PATH, or a URL")
     refused: list[int] = []
@@ -121,7 +124,8 @@ def _find_cause(error: BaseException, refused: Sequence[int]) -> str | None:
         case MCPError() | OSError() | ValueError() | httpx2.HTTPError() | httpx2.InvalidURL():
             if refused:
                 return f"requires other credentials ({refused[-1]}): {_CREDENTIALS}"
-            return f"gave no tools: {type(error).__name__}: {error}"
+            first_line = str(error).partition("\n")[0]
+            return f"gave no tools: {type(error).__name__}: {first_line}"
     return None
 
 
