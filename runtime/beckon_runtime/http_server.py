@@ -109,7 +109,8 @@ class ServerConnection(asyncio.Protocol):
         self._head = 0
         self._body: list[bytes] = []
         self._size = 0
-        self._refused = False
+        self._refused = self._ended = False
+        self._refusal: Answer | None = None
         self._queue: deque[Request] = deque()
         self._current: Request | None = None
         self._hang_up: HangUp | None = None
@@ -297,14 +298,19 @@ class ServerConnection(asyncio.Protocol):
             self._end(answer, close=close)
         else:
             self._send(answer, close=close, bodiless=request.method == "HEAD")
-        if self._transport.is_closing():
-            return
+        if not self._transport.is_closing():
+            self._take_up_next(self._transport)
+
+    def _take_up_next(self, transport: asyncio.Transport) -> None:
+        """Go on with the next request, with the refusal of what followed the last one, or with reading."""
         if self._queue:
             # Not at once: a long line of requests must not become a deep stack.
             self._loop.call_soon(self._next)
+        elif self._refusal is not None:
+            self._end_refused(self._refusal)
         elif self._paused:
             self._paused = False
-            self._transport.resume_reading()
+            transport.resume_reading()
 
     def _wait(self) -> None:
         """Mark the connection as receiving or idle, without a current request."""
@@ -332,7 +338,7 @@ class ServerConnection(asyncio.Protocol):
             self._close()
 
     def _send_piece(self, stream: Stream, piece: Piece) -> None:
-        if self._transport is not None and not self._refused:
+        if self._transport is not None and not self._ended:
             self._transport.write(stream.frame(piece))
 
     def _send(self, answer: Answer, *, close: bool, bodiless: bool = False) -> None:
@@ -348,7 +354,7 @@ class ServerConnection(asyncio.Protocol):
         if not bodiless:
             parts.append(answer.body)
         self._transport.write(b"".join(parts))
-        if self._refused:
+        if self._ended:
             self._transport.write_eof()
         elif close or CLOSE in answer.headers:
             self._close()
@@ -360,14 +366,26 @@ class ServerConnection(asyncio.Protocol):
             self._refuse_with(of_problem(Problem(status, slug, title, detail), "rejected"))
 
     def _refuse_with(self, answer: Answer) -> None:
-        """Answer, and take nothing more.
+        """Take nothing more, and answer, after the answers to the requests before."""
+        self._refused = True
+        if self._current is None and not self._queue:
+            self._end_refused(answer)
+        else:
+            self._refusal = answer
+
+    def _end_refused(self, answer: Answer) -> None:
+        """Send the last answer.
 
         The connection stays half open until the client closes it or the next sweep: closed
         with bytes unread it would be reset, and the answer lost.
         """
-        self._refused = True
+        self._refusal = None
+        self._ended = True
         self._limited.refused(self)
         self._send(answer, close=True)
+        if self._paused and self._transport is not None:  # only reading shows that the client has closed it
+            self._paused = False
+            self._transport.resume_reading()
 
     def _close(self) -> None:
         if self._transport is not None:

@@ -156,6 +156,20 @@ async def test_the_target_of_a_request_may_be_absolute(
     assert (handler.requests[0].path, handler.requests[0].query) == (path, query)
 
 
+async def test_what_follows_a_request_is_refused_after_its_answer(client: Client, handler: Recorder) -> None:
+    handler.hold = True
+    client.writer.write(POST + POST + b"no request\r\n\r\n")
+    await until(lambda: handler.waiting)
+    handler.waiting[0](Answer(200, [], b"answer"))
+    await until(lambda: len(handler.waiting) == 2)
+    handler.waiting[1](Answer(200, [], b"answer"))
+    first, second, last = await client.answer(), await client.answer(), await client.answer()
+
+    assert [first[0], second[0], last[0]] == [200, 200, 400]
+    assert b"this is not HTTP/1.1" in last[2]
+    assert await client.rest() == b""
+
+
 async def test_requests_sent_ahead_are_answered_in_their_order(client: Client, handler: Recorder) -> None:
     handler.hold = True
     ahead = b"".join(POST.replace(b"/a", b"/%d" % number) for number in range(50))
