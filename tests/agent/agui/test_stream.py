@@ -1,5 +1,6 @@
 """The events of AG-UI for each event of a run, without a service."""
 
+import json
 from typing import Any
 
 from beckon_agent.api.agui.events import AguiStream
@@ -90,3 +91,14 @@ def test_a_run_that_is_cancelled_in_the_middle_of_a_text_ends_the_text_before() 
     last = read_events(stream.end_cancelled().decode())
 
     assert kinds([*begun, *last]) == [*THOUGHT, *THOUGHT_END, *TEXT, "TEXT_MESSAGE_END", "RUN_FINISHED"]
+
+
+def test_what_a_client_has_sent_comes_back_to_it_also_halves_of_surrogate_pairs() -> None:
+    state = {"\ud83d": ["\ude00", 1]}
+    stream = AguiStream("run_1", "\ud83d", "r", agent="beckon")
+    started, snapshot = [
+        json.loads(line[6:]) for line in stream.begin_run(state).decode().split("\n\n") if line
+    ]
+
+    assert (started["type"], started["threadId"], started["runId"]) == ("RUN_STARTED", "\ud83d", "r")
+    assert (snapshot["type"], snapshot["snapshot"]) == ("STATE_SNAPSHOT", state)

@@ -4,6 +4,7 @@ One answer of the model is one message with its text and its calls. A call that 
 for input ends the stream with an interrupt; the request that answers it gets the next part of the run.
 """
 
+import json
 from collections.abc import Collection
 from typing import Any
 
@@ -34,6 +35,7 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 from ag_ui.encoder import EventEncoder
+from pydantic_core import PydanticSerializationError
 
 from beckon_agent.api.responses.documents import approval_id
 from beckon_agent.api.responses.forms import input_id
@@ -119,8 +121,14 @@ class AguiStream:
         return self._take_bytes()
 
     def _take_bytes(self) -> bytes:
-        found, self._events = "".join(map(self._encoder.encode, self._events)), []
+        found, self._events = "".join(map(self._encode, self._events)), []
         return found.encode()
+
+    def _encode(self, event: BaseEvent) -> str:
+        try:
+            return self._encoder.encode(event)
+        except PydanticSerializationError:  # half of a surrogate pair, which only an escape can carry
+            return f"data: {json.dumps(event.model_dump(by_alias=True))}\n\n"
 
     def _add_event(self, event: RunEvent) -> None:
         match event:
