@@ -327,7 +327,7 @@ class JetStreamLog:
             disconnected_cb=note_loss,
             reconnected_cb=note_return,
             connect_timeout=_CONNECT_SECONDS,
-            skip_subject_validation=True,  # they are made of names that Kubernetes has checked
+            skip_subject_validation=True,  # they are made of checked names
             reconnect_time_wait=_RECONNECT_SECONDS,
             max_reconnect_attempts=-1,
             user_credentials=str(self._options.credentials) if self._options.credentials else None,

@@ -52,7 +52,7 @@ class Metrics:
 
     def refused(self, reason: str) -> None:
         """Count a refused event by the slug of its problem."""
-        self._refused.labels(reason).inc()
+        self._count(self._refused, reason)
 
     def delivered(self, trigger: Key) -> None:
         """Count a successful delivery."""
@@ -60,15 +60,15 @@ class Metrics:
 
     def retried(self, trigger: Key) -> None:
         """Count a repeated attempt."""
-        self._retried.labels(trigger.namespace, trigger.name).inc()
+        self._count(self._retried, trigger.namespace, trigger.name)
 
     def dead_lettered(self, trigger: Key) -> None:
         """Count an event accepted by its dead-letter sink."""
-        self._dead_lettered.labels(trigger.namespace, trigger.name).inc()
+        self._count(self._dead_lettered, trigger.namespace, trigger.name)
 
     def dropped(self, trigger: Key, reason: str) -> None:
         """Count a delivery dropped for good."""
-        self._dropped.labels(trigger.namespace, trigger.name, reason).inc()
+        self._count(self._dropped, trigger.namespace, trigger.name, reason)
 
     def redelivered(self) -> None:
         """Count a delivery that another process, or this one, held before without an end."""

@@ -175,9 +175,8 @@ class AgentClient:
             document = None
         if not isinstance(document, dict) or member not in document:
             request = f"{response.request.method} {response.request.url.path}"
-            request = f"{response.request.method} {response.request.url.path}"
             stranger = f"what answers at {self.url} is no Beckon agent of this version"
-            cure = "set BECKON_PORT or --url to where the agent is"
+            cure = "set BECKON_PORT to the port of the agent"
             raise CommandError(f"{stranger}: its answer to {request} has no {member!r}; {cure}")
         return document
 

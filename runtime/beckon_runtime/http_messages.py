@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import lru_cache
 from typing import Protocol
 
 from beckon_runtime.logs import point_to_log
@@ -92,24 +93,14 @@ def report_defect(service: str, path: str, error: Exception) -> Answer:
     return of_problem(Problem(500, "internal", "Internal error", detail), "internal", CLOSE)
 
 
-class _Clock:
-    """The line of an answer with its date (RFC 9110, section 6.6.1), made once a second."""
-
-    def __init__(self) -> None:
-        self._second = 0
-        self._line = b""
-
-    def line(self) -> bytes:
-        """Return the line for an answer that is sent now."""
-        second = int(time.time())
-        if second != self._second:
-            self._second = second
-            self._line = f"date: {formatdate(second, usegmt=True)}\r\n".encode()
-        return self._line
+def date_line() -> bytes:
+    """Return the line of an answer with its date (RFC 9110, section 6.6.1), made once a second."""
+    return _date_line_of(int(time.time()))
 
 
-date_line = _Clock().line
-"""Returns the line of an answer with its date."""
+@lru_cache(maxsize=1)
+def _date_line_of(second: int) -> bytes:
+    return f"date: {formatdate(second, usegmt=True)}\r\n".encode()
 
 
 class Stream:

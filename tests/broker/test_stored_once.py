@@ -7,11 +7,16 @@ from uuid import uuid4
 import nats
 from aiohttp import web
 
+from beckon_broker.envelope import BrokerName, seal
+from beckon_broker.jetstream import JetStreamLog, JetStreamOptions
+from beckon_broker.log import HeldDelivery, QueuedDelivery
+from beckon_contract.knative.triggers import GROUP
+from beckon_contract.kubernetes_objects import Key
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, event_response, subscriber
 from tests.broker.test_jetstream import TOKEN, is_empty, kept_in
 from tests.nats_server import NatsServer
-from tests.patience import PATIENCE, eventually
+from tests.patience import eventually, until
 
 
 async def test_a_delivery_that_a_broker_holds_outlasts_an_outage_of_the_server(
@@ -118,23 +123,25 @@ async def _has_delivered(running: RunningBroker, count: int) -> bool:
     return await running.metric("deliveries_total") == count
 
 
-async def test_what_ends_while_a_broker_stops_is_removed_before_it_has_stopped(
-    folder: Path, nats_server: NatsServer
-) -> None:
-    """It acknowledges deliveries a few milliseconds after their end, and the last ones when it stops."""
-    held, settings = Gate(), kept_in(nats_server)
-    async with (
-        subscriber(held) as tool,
-        running_broker(folder, trigger("t", tool.url), drain_seconds=PATIENCE, **settings) as running,
-    ):
-        for number in range(20):
-            await running.send(event(f"e{number}"))
-        await tool.wait(20)
-        stored = await _messages_of(nats_server, settings["nats_stream"])
-        asyncio.get_running_loop().call_later(0.1, held.open)
+async def test_what_has_ended_right_before_a_log_is_closed_is_removed(nats_server: NatsServer) -> None:
+    """Deliveries are acknowledged a few milliseconds after their end, and the last ones at the close."""
+    stream, held = uuid4().hex[:16], list[HeldDelivery]()
+    log = JetStreamLog(JetStreamOptions(nats_server.url, stream=stream))
+    running = asyncio.create_task(log.run(held.append, lambda: None))
+    await until(lambda: not log.problem)
+    envelope = seal(BrokerName("default", "default"), event("once"))
+    queued = [QueuedDelivery(Key(GROUP, "Trigger", "default", name), envelope) for name in ("a", "b")]
+    await log.append(queued, is_reply=False)
+    await until(lambda: len(held) == 2)
+    stored = await _messages_of(nats_server, stream)
+    for each in held:
+        await each.settle()
+    await log.close()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
-    assert stored == 20
-    assert await _messages_of(nats_server, settings["nats_stream"]) == 0
+    assert stored == 2
+    assert await _messages_of(nats_server, stream) == 0
 
 
 async def _messages_of(server: NatsServer, prefix: str) -> int:

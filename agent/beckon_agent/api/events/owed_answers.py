@@ -38,15 +38,15 @@ class SendingPace:
     """The intervals of sending, in seconds.
 
     `look` is the pause between two looks into the store. An answer that the Broker does not accept is sent
-    again after twice `first_pause`, then after twice as long each time, up to `longest_pause`.
+    again after `first_pause`, then after twice as long each time, up to `longest_pause`.
     """
 
     look: float = 0.3
-    first_pause: float = 0.5
+    first_pause: float = 1.0
     longest_pause: float = 300.0
 
     def pause_after(self, failures: int) -> float:
-        """Return the pause after so many failed attempts, with a jitter of a fifth."""
+        """Return the pause after one more failed attempt than `failures`, with a jitter of a fifth."""
         pause = min(self.first_pause * 2.0 ** min(failures, 32), self.longest_pause)
         return pause * random.uniform(0.8, 1.2)  # noqa: S311  # jitter is no secret
 
@@ -92,7 +92,7 @@ class AnswerSender:
             reply = None
         if reply is not None:
             status, problem = await self._post(reply)
-            pause = self.pace.pause_after(owed.failures + 1)
+            pause = self.pace.pause_after(owed.failures)
             if problem and status not in NEVER_ACCEPTED and _age(run) + pause < _SEND_SECONDS:
                 logger.warning("the answer of run %s is sent again in %.0f s: %s", run.id, pause, problem)
                 await self.store.owed_answers.put_off(run.id, seconds=pause)
