@@ -4,7 +4,8 @@ In CI they try the same examples every time, so that a change is judged by itsel
 developer's machine they go on exploring, and what they find becomes a test of its own.
 
 Every test leaves the log as it was: what a service sets up when it starts would write to a standard
-error that is closed once the test is over.
+error that is closed once the test is over. It leaves the handler of SIGTERM as it was, too: sse-starlette
+ends every stream of a process in which the handler of a stopped uvicorn stays behind.
 
 The HTTP clients of one process share the certificates that they trust: to read those of the machine again
 for each client is a fifth of the CPU time of a small test.
@@ -13,6 +14,7 @@ for each client is a fifth of the CPU time of a small test.
 import functools
 import logging
 import os
+import signal
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,6 +69,15 @@ def _log_as_it_was() -> Iterator[None]:
     root.setLevel(level)
     for logger, before in levels:
         logger.setLevel(before)
+
+
+@pytest.fixture(autouse=True)
+def _handler_of_sigterm_as_it_was() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    after = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, before)
+    assert after == before, f"the test leaves a handler of SIGTERM behind: {after}"
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import httpx2
 import trustme
-import uvicorn
 
 from beckon_adapter.app import AdapterApp, Backends
 from beckon_adapter.declaration import RuleRegistry, declare_tool, has_rule
@@ -21,9 +20,8 @@ from beckon_adapter.request import HttpRequest
 from beckon_adapter.rule import NamedServer
 from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_runtime.egress import AllowedHost
-from beckon_runtime.process import listen
-from tests.patience import until
-from tests.tools.serving import Caller, configured, served
+from tests.serving import served
+from tests.tools.serving import Caller, configured
 
 LIMIT = 10_000
 SECRET = "s3cr3t-of-the-owner"
@@ -94,25 +92,8 @@ class PlainApi:
 @asynccontextmanager
 async def serving(api: PlainApi, tls: tuple[str, str] | None = None) -> AsyncIterator[int]:
     """Serve an API on loopback, over TLS with a certificate and a key file; give its port."""
-    listener = listen("127.0.0.1", 0)
-    certificate, key = tls or (None, None)
-    config = uvicorn.Config(
-        api,
-        log_config=None,
-        lifespan="off",
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        await until(lambda: server.started)
-        yield listener.getsockname()[1]
-    finally:
-        server.should_exit = True
-        await running
-        listener.close()
+    async with served(api, lifespan="off", tls=tls) as url:
+        yield int(url.rpartition(":")[2])
 
 
 def answering(*addresses: Sequence[str]) -> Resolve:

@@ -19,7 +19,7 @@ from beckon_tools.errors import OutcomeUnknown, Retry
 from tests.adapter.a2a_agent import TravelAgent, agent_app, describe_agent
 from tests.adapter.plain_api import adapting, closing, egress_to, event_type
 from tests.adapter.test_mcp_servers import call_event, message
-from tests.agent.serving import served
+from tests.serving import served
 from tests.tools.serving import Caller
 
 VERSIONS = pytest.mark.parametrize("version", ["1.0", "0.3"])

@@ -18,8 +18,8 @@ from beckon_runtime.egress import AllowedHost
 from tests.adapter.oauth_server import CLIENT_ID, SECRET, OAuthServer
 from tests.adapter.plain_api import adapting, egress_to, event_type
 from tests.adapter.test_mcp_servers import call_event, message
-from tests.agent.serving import served
 from tests.cli.run_beckon import beckon
+from tests.serving import served
 from tests.tools.serving import Caller
 
 

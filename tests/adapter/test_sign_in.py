@@ -18,7 +18,7 @@ from tests.adapter.oauth_server import OAuthServer
 from tests.adapter.plain_api import adapting, egress_to
 from tests.adapter.test_mcp_servers import call_event, message
 from tests.adapter.test_oauth import run_import, tool_of
-from tests.agent.serving import served
+from tests.serving import served
 from tests.tools.serving import Caller
 
 PERSON = OAuthClientInformationFull(client_id="registered", token_endpoint_auth_method="none")

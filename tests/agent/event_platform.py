@@ -13,10 +13,10 @@ from beckon_contract.cloudevents.extensions import PROGRESS_MARK
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.manifests import Placement, event_type, trigger_manifest
-from tests.agent.serving import served
 from tests.broker.broker_process import Manifest, broker, delivery, running_broker, service, write_manifests
 from tests.broker.broker_process import trigger as plain_trigger
 from tests.patience import eventually
+from tests.serving import served
 from tests.shim.support import shim_in_front_of
 from tests.tools.serving import configured
 

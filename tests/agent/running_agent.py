@@ -11,12 +11,15 @@ from typing import Any
 import aiohttp
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.types import ASGIApp
 
 from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
+from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.app import build_app
+from beckon_agent.auth.authentication import Authenticator
 from beckon_agent.core.model_types import TextCalls
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.model.client import ModelClient
@@ -30,9 +33,14 @@ from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_runtime.origins import OriginPolicy
 from tests.agent.scripted_model import KEY, ReceivedRequest, Script, ScriptedModel, scripted_model
-from tests.agent.serving import open_door, served
+from tests.serving import served
 
 QUICK = Patience(attempts=1)
+
+
+def open_door(app: ASGIApp) -> ASGIApp:
+    """Admit every client of this machine, as a service on loopback without keys does."""
+    return AuthMiddleware(app, Authenticator(anonymous=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from beckon_agent.core.run_events import StreamItem
 from beckon_agent.model.capabilities import Profile
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience
-from tests.agent.serving import served
+from tests.serving import served
 
 EVENT_STREAM = "text/event-stream"
 KEY = "sk-a-key-that-nobody-may-see"

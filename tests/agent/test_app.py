@@ -15,9 +15,9 @@ from beckon_agent.service import Service
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_contract.catalogue.builder import Catalogue
-from tests.agent.running_agent import Still
-from tests.agent.serving import open_door, served
+from tests.agent.running_agent import Still, open_door
 from tests.patience import PATIENCE
+from tests.serving import served
 
 
 async def test_a_service_that_cannot_follow_its_tools_any_more_stops_to_be_started_anew(

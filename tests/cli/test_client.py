@@ -15,7 +15,7 @@ from beckon_cli.errors import CommandError
 from tests.agent.conftest import CLOSED
 from tests.agent.running_agent import running_agent, user
 from tests.agent.scripted_model import says
-from tests.agent.serving import served
+from tests.serving import served
 
 LINES = "one\u2028two\u2029three\x85four\x0bfive\x0csix\r\nseven"
 

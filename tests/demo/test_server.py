@@ -17,7 +17,6 @@ from typing import Any
 import httpx2
 import openai
 import pytest
-import uvicorn
 from pydantic import BaseModel
 
 from beckon_agent.core.model_types import ToolCall
@@ -26,6 +25,7 @@ from beckon_agent.dialects.base import Item
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_demo.app import build_app
 from tests.patience import PATIENCE
+from tests.serving import served
 
 TOOLS: list[Any] = [
     {
@@ -56,17 +56,8 @@ TIME = ("current_time", {"timezone": "Europe/Paris"})
 
 @asynccontextmanager
 async def _demo(**changes: int) -> AsyncIterator[str]:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(build_app(**changes), lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    finally:
-        server.should_exit = True
-        await asyncio.wait_for(running, PATIENCE)
-        listener.close()
+    async with served(build_app(**changes), lifespan="off") as url:
+        yield f"{url}/v1"
 
 
 def _client(base_url: str) -> openai.AsyncOpenAI:

@@ -20,7 +20,7 @@ from beckon_tools import Hints, tool
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from tests.agent.scripted_model import calls, chunk, fragment, sse
-from tests.agent.serving import served
+from tests.serving import served
 
 WORK_SECONDS = 0.3
 """The seconds of a call in its tool: six of twenty calls a second are there when a part is killed."""

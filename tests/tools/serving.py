@@ -1,6 +1,5 @@
 """Real servers on loopback for the tests of the tools."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,14 +8,12 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
-import uvicorn
 
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
-from beckon_runtime.process import listen
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.settings import Settings
-from tests.patience import until
+from tests.serving import served
 
 JSON = "application/json"
 
@@ -24,21 +21,6 @@ JSON = "application/json"
 def configured(**changes: object) -> Settings:
     """Return the default settings with these changes, whatever the environment."""
     return Settings.model_construct().model_copy(update=changes)
-
-
-@asynccontextmanager
-async def served(asgi_app: Callable[..., Awaitable[None]], port: int = 0) -> AsyncIterator[str]:
-    """Serve an ASGI application, on a free port unless one is given, and give its address."""
-    listener = listen("127.0.0.1", port)
-    server = uvicorn.Server(uvicorn.Config(asgi_app, log_config=None, http="httptools"))
-    running = asyncio.create_task(server.serve(sockets=[listener]))
-    try:
-        await until(lambda: server.started)
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await running
-        listener.close()
 
 
 @dataclass

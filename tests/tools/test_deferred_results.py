@@ -9,7 +9,8 @@ import pytest_asyncio
 from beckon_contract.cloudevents.events import CloudEvent, from_http
 from beckon_tools import DeclarationError, Later, NotSent, Ticket, tool
 from beckon_tools.signature import read_signature
-from tests.tools.serving import call, calling, served
+from tests.serving import served
+from tests.tools.serving import call, calling
 
 TICKETS: list[Ticket] = []
 CLOSED = "http://127.0.0.1:9"

@@ -16,7 +16,8 @@ from beckon_tools.command import find_tool
 from beckon_tools.errors import UsageError
 from beckon_tools.outbox import Outbox, find_outbox
 from tests.patience import until
-from tests.tools.serving import call, configured, served
+from tests.serving import served
+from tests.tools.serving import call, configured
 from tests.tools.test_deferred_results import TICKETS, Broker, report, taken
 from tests.tools.tool_process import post, tool_process
 

@@ -9,7 +9,8 @@ import pytest_asyncio
 from beckon_contract.cloudevents.events import CloudEvent, from_http
 from beckon_tools import DeclarationError, Progress, tool
 from beckon_tools.signature import read_signature
-from tests.tools.serving import call, calling, served
+from tests.serving import served
+from tests.tools.serving import call, calling
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 CLOSED = "http://127.0.0.1:9"

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from beckon_tools.shipped.quotes import quote_tool
-from tests.tools.serving import WebService, call, calling, served
+from tests.serving import served
+from tests.tools.serving import WebService, call, calling
 
 SAP: dict[str, Any] = {
     "chart": {

@@ -7,7 +7,8 @@ import pytest
 from beckon_tools.declaration import AnyTool
 from beckon_tools.http_client import Outbound
 from beckon_tools.shipped.weather import Place, WeatherService, choose_place, weather_tool
-from tests.tools.serving import WebService, call, calling, served
+from tests.serving import served
+from tests.tools.serving import WebService, call, calling
 
 SAN_FRANCISCO = {
     "id": 5391959, "name": "San Francisco", "latitude": 37.77493, "longitude": -122.41942, "elevation": 16.0,

@@ -21,7 +21,7 @@ from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.running_agent import RunningAgent, payloads, user
 from tests.agent.scripted_model import Script, asks_for, says
-from tests.agent.serving import served
+from tests.serving import served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,8 +15,9 @@ from beckon_agent.api import page
 from beckon_agent.api.access import AuthMiddleware
 from beckon_agent.api.page import FOLDER, PageMissing, load_page
 from beckon_agent.auth.authentication import Authenticator, KeyFile
-from tests.agent.serving import open_door, served
+from tests.agent.running_agent import open_door
 from tests.patience import PATIENCE
+from tests.serving import served
 
 Door = Callable[[ASGIApp], ASGIApp]
 

@@ -12,8 +12,8 @@ import pytest_asyncio
 from beckon_agent.api.http.middleware import BodyLimit
 from tests.agent.running_agent import RunningAgent, Setup, running_agent, user
 from tests.agent.scripted_model import says
-from tests.agent.serving import served
 from tests.patience import PATIENCE
+from tests.serving import served
 
 CLOSED = "http://127.0.0.1:9"
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -40,7 +40,7 @@ from tests.agent.auth.issuer import AUDIENCE, Issuer
 from tests.agent.event_platform import EventPlatform
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY, ScriptedModel, scripted_model
-from tests.agent.serving import served
+from tests.serving import served
 
 STORED_EVENTS = 500
 

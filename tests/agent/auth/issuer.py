@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from tests.agent.serving import served
+from tests.serving import served
 
 AUDIENCE = "beckon"
 

@@ -29,7 +29,7 @@ from beckon_agent.core.context import (
 )
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.auth.issuer import AUDIENCE, Issuer
-from tests.agent.serving import served
+from tests.serving import served
 
 
 async def who_am_i(scope: Scope, receive: Receive, send: Send) -> None:

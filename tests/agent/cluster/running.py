@@ -18,9 +18,10 @@ from beckon_agent.service import Service
 from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from tests.agent.many_agents import ManyAgents
+from tests.agent.running_agent import open_door
 from tests.agent.scripted_model import KEY
-from tests.agent.serving import open_door, served
 from tests.patience import eventually
+from tests.serving import served
 from tests.sources.api_server import ApiServer
 
 OWN_PROMPT = "You are the service's own."

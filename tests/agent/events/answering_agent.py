@@ -42,7 +42,7 @@ from tests.agent.scripted_model import (
     says,
     scripted_model,
 )
-from tests.agent.serving import served
+from tests.serving import served
 
 MakeEngine = Callable[[Service], AbstractAsyncContextManager[Engine]]
 CLOSED = "http://127.0.0.1:9"

@@ -24,9 +24,10 @@ from tests.agent.event_platform import described
 from tests.agent.folders.test_catalogue import SERVICE, a_tool, write
 from tests.agent.many_agents import ManyAgents
 from tests.agent.model_server import ModelServer, model_server
+from tests.agent.running_agent import open_door
 from tests.agent.scripted_model import KEY, says
-from tests.agent.serving import open_door, served
 from tests.patience import eventually
+from tests.serving import served
 
 OWN = "You are the service's own."
 

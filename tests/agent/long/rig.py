@@ -33,10 +33,9 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_tools.app import app as tool_app
 from tests.agent.event_platform import declared, described
 from tests.agent.long.shop import order_thing, rhyme, wrap_thing
-from tests.agent.running_agent import QUICK, Still
+from tests.agent.running_agent import QUICK, Still, open_door
 from tests.agent.scripted_model import KEY as MODEL_KEY
 from tests.agent.scripted_model import ReceivedRequest, Script, ScriptedModel, scripted_model
-from tests.agent.serving import open_door, served
 from tests.broker.broker_process import (
     Manifest,
     RunningBroker,
@@ -47,6 +46,7 @@ from tests.broker.broker_process import (
     trigger,
 )
 from tests.patience import eventually
+from tests.serving import served
 from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
 from tests.tools.serving import configured

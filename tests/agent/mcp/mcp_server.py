@@ -27,7 +27,7 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_contract.knative.eventtypes import EventType
 from tests.agent.conftest import CLOSED
 from tests.agent.running_agent import Still
-from tests.agent.serving import served
+from tests.serving import served
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"

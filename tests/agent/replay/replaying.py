@@ -19,8 +19,8 @@ from beckon_agent.store.base import Store
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import RunningAgent, Still
-from tests.agent.serving import served
 from tests.patience import eventually
+from tests.serving import served
 
 QUICK = EnginePace(hold=2, beat=0.05, look=0.02)
 Document = dict[str, Any]

@@ -27,8 +27,8 @@ from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from tests.agent.running_agent import RunningAgent
-from tests.agent.serving import served
 from tests.patience import eventually
+from tests.serving import served
 
 QUICK = Beat(hold=2, beat=0.05, look=0.02)
 _EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)

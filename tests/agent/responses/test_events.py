@@ -33,7 +33,7 @@ from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.running_face import Event, events_of, face_app, kinds, said, valid
 from tests.agent.responses.scripted_engine import RUN_ID, ScriptedEngine, stored_run
-from tests.agent.serving import served
+from tests.serving import served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 from beckon_agent.api.http.middleware import RequestIds
 from beckon_agent.telemetry.spans import NOT_BY_FASTAPI, TracedRequests
 from beckon_runtime.tracing import carried
-from tests.agent.serving import served
 from tests.agent.telemetry.conftest import Spans
+from tests.serving import served
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"

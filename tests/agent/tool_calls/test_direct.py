@@ -17,9 +17,9 @@ from beckon_agent.tool_calls.caller import Dispatcher
 from beckon_agent.tool_calls.outcome import CallOutcome, OutgoingCall
 from beckon_contract.resources.tools import Tool
 from beckon_tools.app import app
-from tests.agent.serving import served
 from tests.agent.tool_calls.test_broker import REPLY, answering, closed_port, error, problem, replying
 from tests.agent.tools_for_tests import BENCH, echo, hurry
+from tests.serving import served
 from tests.shim.support import Posted, Server, serving
 
 TOOL = Tool(

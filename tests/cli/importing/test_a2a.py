@@ -17,8 +17,8 @@ from beckon_runtime.egress import AllowedHost
 from beckon_sources.folders import read_folder
 from tests.adapter.a2a_agent import CARD, TravelAgent, agent_app, describe_agent
 from tests.adapter.plain_api import adapting, egress_to
-from tests.agent.serving import served
 from tests.cli.run_beckon import beckon
+from tests.serving import served
 from tests.tools.serving import call
 
 OLD_CARD: dict[str, Any] = {

@@ -11,7 +11,6 @@ from pathlib import Path
 from beckon_agent.store.sql.open import open_store
 from beckon_tools.app import app
 from tests.agent.event_platform import described
-from tests.agent.serving import served
 from tests.agent.store.postgres import Server
 from tests.broker.broker_process import service, write_manifests
 from tests.e2e.crash.agents import AgentProcess, Nursery, nursery
@@ -19,6 +18,7 @@ from tests.e2e.crash.dying import Death
 from tests.e2e.crash.gates import GATES
 from tests.e2e.crash.parts import Parts, parts
 from tests.e2e.crash.tools import counted, mark, model, plain
+from tests.serving import served
 from tests.shim.support import KEY
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"

@@ -1,4 +1,8 @@
-"""Serving an ASGI application on loopback inside a test's loop, and stopping it without waiting."""
+"""Serving an ASGI application on loopback inside a test's loop, and stopping it without waiting.
+
+`uvicorn.Server.serve` would handle signals while it runs. Where two of them overlap, the handlers of a
+stopped server can stay behind. sse-starlette looks there, and then ends every stream of the process.
+"""
 
 import asyncio
 import socket
@@ -7,15 +11,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import uvicorn
-from starlette.types import ASGIApp
-
-from beckon_agent.api.access import AuthMiddleware
-from beckon_agent.auth.authentication import Authenticator
-
-
-def open_door(app: ASGIApp) -> ASGIApp:
-    """Let everybody of this machine in, as a service on loopback without keys does."""
-    return AuthMiddleware(app, Authenticator(anonymous=True))
 
 
 @asynccontextmanager
@@ -25,8 +20,12 @@ async def served(
     *,
     lifespan: Literal["auto", "off"] = "auto",
     host: str = "127.0.0.1",
+    tls: tuple[str, str] | None = None,
 ) -> AsyncIterator[str]:
-    """Serve an application, its lifespan included unless it has none, and give its address; 0 is any port."""
+    """Serve an application, its lifespan included unless it has none, and give its URL; 0 is any port.
+
+    `tls` names the files of a certificate and its key.
+    """
     # asyncio switches Nagle's algorithm off only where the protocol is named: 40 ms an answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if port:  # its connections of before may still be remembered
@@ -40,15 +39,18 @@ async def served(
         http="httptools",
         server_header=False,
         timeout_keep_alive=60,  # a stalled client would send into a connection that is just closed
+        ssl_certfile=None if tls is None else tls[0],
+        ssl_keyfile=None if tls is None else tls[1],
     )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     await server.startup(sockets=[listener])
     try:
-        yield f"http://{host}:{listener.getsockname()[1]}"
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://{host}:{listener.getsockname()[1]}"
     finally:
-        # uvicorn's own way out sleeps, which hundreds of tests would feel.
+        # uvicorn sleeps when it stops, which hundreds of tests would feel.
         for listening in server.servers:
             listening.close()
         for connection in list(server.server_state.connections):
