@@ -6,6 +6,7 @@ and keeps its streams in a folder of the test, so that it can be killed and star
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,15 @@ class NatsServer:
         self._process.kill()
         self._process.wait(PATIENCE)
         self._process = None
+
+    def pause(self) -> None:
+        """Let it do nothing until `resume`; returns when each of its threads has stopped."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
 
     def stop(self) -> None:
         """End it in order, if it runs."""

@@ -89,10 +89,10 @@ def _seal(
                 "replies with an event that its own Trigger matches; give the reply another type",
             )
         )
-    extensions = {name: value for name, value in event.extensions.items() if name != TTL}
-    if ARRIVAL_TIME not in extensions:
-        extensions[ARRIVAL_TIME] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    return Envelope(broker, event.with_extensions(extensions), ttl, headers)
+    event = event.without(TTL)
+    if ARRIVAL_TIME not in event.extensions:
+        event = event.extended(**{ARRIVAL_TIME: datetime.now(UTC).isoformat().replace("+00:00", "Z")})
+    return Envelope(broker, event, ttl, headers)
 
 
 def passed_headers(headers: RawHeaders) -> tuple[tuple[str, str], ...]:

@@ -1,8 +1,6 @@
 """The publisher of the log in JetStream, with a real server: stored, refused, and without an answer."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
@@ -76,12 +74,12 @@ async def test_without_an_answer_it_gives_up_in_its_time_and_goes_on_later(own_s
     stream = uuid4().hex[:16]
     async with publishing(own_server, seconds=0.3) as (publisher, client):
         await client.jetstream().add_stream(StreamConfig(name=stream, subjects=[f"{stream}.>"]))
-        os.kill(own_server.pid, signal.SIGSTOP)
+        own_server.pause()
         try:
             with pytest.raises(TimeoutError):
                 await publisher.publish(f"{stream}.a", b"first", "1")
         finally:
-            os.kill(own_server.pid, signal.SIGCONT)
+            own_server.resume()
         patient = Publisher(client, PATIENCE)
         await patient.open()
         await patient.publish(f"{stream}.a", b"first", "1")

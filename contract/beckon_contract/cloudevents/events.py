@@ -37,8 +37,7 @@ _NAME = re.compile(r"[a-z0-9]+\Z")
 _NAMES = re.compile(r"[a-z0-9]+(?:\n[a-z0-9]+)*\Z")
 _REQUIRED = ("id", "source", "type")
 _OPTIONAL = ("datacontenttype", "dataschema", "subject", "time")
-_CORE = (*_REQUIRED, *_OPTIONAL)
-RESERVED = frozenset((*_CORE, "specversion", "data"))
+RESERVED = frozenset((*_REQUIRED, *_OPTIONAL, "specversion", "data"))
 """The names that no extension attribute may have."""
 
 _INT32 = range(-(2**31), 2**31)
@@ -51,7 +50,6 @@ _FORBIDDEN = re.compile(
 )
 _PLAIN = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in '"%')
 _ALL_PLAIN = re.compile(f"[{re.escape(_PLAIN)}]*\\Z")
-
 
 _NO_MEDIA_TYPE = "the attribute 'datacontenttype' is no media type: '{:.60}'; send one like application/json"
 
@@ -111,19 +109,22 @@ class CloudEvent:
         return present
 
     def extended(self, **extensions: AttributeValue) -> "CloudEvent":
-        """Return a copy with these extension attributes set."""
-        return self.with_extensions({**self.extensions, **extensions})
+        """Return a copy with these extension attributes set. Only they are checked: the rest was before."""
+        for name, value in extensions.items():
+            _check_extension(name, value)
+        return self._copy({**self.extensions, **extensions})
 
     def without(self, *names: str) -> "CloudEvent":
-        """Return a copy without these extension attributes."""
-        remaining = {name: value for name, value in self.extensions.items() if name not in names}
-        return self.with_extensions(remaining)
+        """Return the event without these extension attributes."""
+        if self.extensions.keys().isdisjoint(names):
+            return self
+        return self._copy({name: value for name, value in self.extensions.items() if name not in names})
 
-    def with_extensions(self, extensions: Mapping[str, AttributeValue]) -> "CloudEvent":
-        """Return a copy with exactly these extension attributes."""
-        # By hand: `dataclasses.replace` takes as long as all checks of the event.
-        first = (self.id, self.source, self.type, self.data, self.datacontenttype, self.dataschema)
-        return CloudEvent(*first, self.subject, self.time, extensions, self.specversion)
+    def _copy(self, extensions: Mapping[str, AttributeValue]) -> "CloudEvent":
+        copy = object.__new__(CloudEvent)
+        for name in CloudEvent.__slots__:
+            object.__setattr__(copy, name, extensions if name == "extensions" else getattr(self, name))
+        return copy
 
     def json(self) -> object:
         """Return the data parsed as JSON, `None` without data.
@@ -360,11 +361,9 @@ def _plainly_valid(event: CloudEvent) -> bool:
 
 def _check(event: CloudEvent) -> None:
     """Check each attribute; raise `EventError` naming the wrong one."""
-    for name in _REQUIRED:
-        _check_text(name, getattr(event, name))
-    for name in ("datacontenttype", "dataschema", "subject"):
+    for name in (*_REQUIRED, "datacontenttype", "dataschema", "subject"):
         value = getattr(event, name)
-        if value is not None:
+        if value is not None or name in _REQUIRED:
             _check_text(name, value)
     for name, value in event.extensions.items():
         _check_extension(name, value)
