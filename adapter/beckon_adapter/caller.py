@@ -1,6 +1,7 @@
 """One call by an HTTP rule: its request, its retries, and its result or error from the API's answer."""
 
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from beckon_adapter.request import HttpRequest, build_request
 from beckon_adapter.rule import IDEMPOTENT, JSON, HttpRule, parse_rule
 from beckon_adapter.templates import UnfitArgument
 from beckon_contract.jsontext import NotJsonError, dumps, loads
+from beckon_contract.retry_after import read_retry_after
 from beckon_runtime.tracing import carried
 from beckon_tools.answers import Media
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
@@ -133,7 +135,8 @@ def raise_failure(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoRetur
     said = _error_text(answer)
     detail = f"{host} answered {answer.status}" + (f": {said}" if said else "")
     if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):
-        raise Retry(detail, after=_parse_seconds(answer.retry_after))
+        after = read_retry_after(answer.retry_after)
+        raise Retry(detail, after=None if after is None else math.ceil(after))
     if answer.status in _OF_GATEWAYS:
         raise OutcomeUnknown(f"{detail}; the call may have had its effect, and was not repeated")
     if answer.status in (400, 422):
@@ -176,10 +179,6 @@ def _detail_of(document: Any) -> str:
             if document.get(name):
                 return _detail_of(document[name])
     return dumps(document).decode() if document else ""
-
-
-def _parse_seconds(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
 
 
 logger = logging.getLogger(__name__)

@@ -1,8 +1,6 @@
 """The HTTP client for subscribers and dead-letter sinks, and the meaning of their answers."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Protocol, Self
 from uuid import uuid4
@@ -11,6 +9,7 @@ import aiohttp
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, is_event
 from beckon_contract.knative.delivery import is_retriable
+from beckon_contract.retry_after import read_retry_after
 
 _UNRECOGNISED = 502
 _DELAYING = frozenset({429, 503})
@@ -95,27 +94,15 @@ def read_dead_letter_answer(answer: Answer) -> Setback | None:
 
 
 def _refused(answer: Answer) -> Setback:
-    delay = _seconds(answer.header("retry-after")) if answer.status in _DELAYING else 0.0
+    delay = read_retry_after(answer.header("retry-after")) if answer.status in _DELAYING else None
     begun = not 400 <= answer.status < 500 or answer.status in _MAY_HAVE_BEGUN
     asks_again = answer.status == 429 or (answer.status == 503 and bool(answer.header("retry-after")))
-    return Setback(answer.status, answer.body, is_retriable(answer.status), delay, begun, asks_again)
+    return Setback(answer.status, answer.body, is_retriable(answer.status), delay or 0.0, begun, asks_again)
 
 
 def _unusable(answer: Answer, why: str) -> Setback:
     message = f"the answer {answer.status} cannot be used as a reply: {why}"
     return Setback(_UNRECOGNISED, message.encode(), retriable=False)
-
-
-def _seconds(value: str) -> float:
-    """Return the seconds of a Retry-After header, a number or a date. Any other value gives 0."""
-    if value.isascii() and value.isdigit():
-        return float(value[:9])
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:
-        return 0.0
-    date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
 # Below the 5 s after which uvicorn and Node close an idle connection, so that the broker is

@@ -9,11 +9,10 @@ Broker stores a call once.
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
+from beckon_contract.retry_after import read_retry_after
 from beckon_runtime.http_messages import Answer
 from beckon_runtime.post_client import PostClient
 from beckon_runtime.posts import Ack, RawHeader, Target
@@ -184,7 +183,7 @@ class Delivery:
         """Post again after a pause; return False if that would be after the end, in the loop's time."""
         # Half of it by chance: callers that were refused at one moment should not come back at one.
         pause = min(_FIRST_PAUSE * 2 ** min(self.tries - 1, 8), _LONGEST_PAUSE) * random.uniform(0.5, 1)  # noqa: S311  # chance, not a secret
-        wanted_pause = _retry_after(ack.retry_after)
+        wanted_pause = read_retry_after(ack.retry_after) or 0.0
         if wanted_pause > pause:
             pause = wanted_pause * random.uniform(1, 1.1)  # noqa: S311  # chance, not a secret
         loop = asyncio.get_running_loop()
@@ -210,13 +209,3 @@ def at_shutdown(waiter: Waiter) -> Answer:
     if waiter.refusal is not None and waiter.uncertain is None:
         return responses.draining()
     return waiter.doubt or responses.cut_off()
-
-
-def _retry_after(text: str) -> float:
-    """Return the seconds of a Retry-After header, 0 for none. See RFC 9110, 10.2.3."""
-    if text.isdecimal():
-        return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return 0.0

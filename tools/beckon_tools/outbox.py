@@ -28,6 +28,7 @@ from beckon_contract.cloudevents.events import (
     to_structured,
 )
 from beckon_contract.knative.delivery import NEVER_ACCEPTED
+from beckon_contract.retry_after import read_retry_after
 from beckon_tools.errors import NotSent, UsageError
 
 SINK = "K_SINK"
@@ -69,16 +70,8 @@ async def send_event(
         raise NotSent(
             f"the Broker at {address} did not take the {what}: {answer.status_code}",
             status=answer.status_code,
-            retry_after=_parse_seconds(answer.headers.get("retry-after", "")),
+            retry_after=read_retry_after(answer.headers.get("retry-after", "")),
         )
-
-
-def _parse_seconds(text: str) -> float | None:
-    """Return the seconds in `Retry-After`, `None` for anything else.
-
-    The header may be a date, but no Broker sends one.
-    """
-    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 @contextmanager

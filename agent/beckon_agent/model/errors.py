@@ -24,12 +24,11 @@ denies it.
 """
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.utils import mktime_tz, parsedate_tz
 
 from beckon_agent.core import json_values
+from beckon_contract.retry_after import read_retry_after
 
 
 class ModelError(Exception):
@@ -132,6 +131,7 @@ class FieldNotSupported(ModelRefused):
 
 _LONGEST = 1000
 _DEEPEST = 5
+_STATUS = re.compile(r"[45][0-9]{2}")
 _SHORTEST_SECRET = 8
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
@@ -240,14 +240,9 @@ class ErrorReader:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds a server asks to wait: RFC 9110 section 10.2.3, or in milliseconds."""
-    for name, divisor in (("retry-after-ms", 1000), ("retry-after", 1)):
-        try:
-            return max(0.0, float(headers.get(name, "")) / divisor)
-        except ValueError:
-            continue
-    date = parsedate_tz(headers.get("retry-after", ""))
-    return None if date is None else max(0.0, mktime_tz(date) - time.time())
+    """Return the seconds that a server wants its client to wait; OpenAI's names them in milliseconds, too."""
+    milliseconds = read_retry_after(headers.get("retry-after-ms", ""))
+    return read_retry_after(headers.get("retry-after", "")) if milliseconds is None else milliseconds / 1000
 
 
 _WAITING: dict[int | None, type[ModelError]] = {429: RateLimited, 503: ModelOverloaded}
@@ -307,10 +302,8 @@ def _find_status(body: object) -> int | None:
     error = json_values.as_mapping(inner.get("error")) or inner
     for key in ("status_code", "code", "status"):
         value = error.get(key)
-        if isinstance(value, str) and value.isdecimal():
-            value = int(value)
-        if isinstance(value, int) and 400 <= value < 600:
-            return value
+        if isinstance(value, str | int) and _STATUS.fullmatch(str(value)):
+            return int(value)
     return None
 
 

@@ -6,6 +6,7 @@ a name twice, or arguments as an object. So a fragment is judged by what the cal
 before it still lacks, and never by its id alone.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -29,6 +30,7 @@ from beckon_agent.model.reasoning import ThinkSplitter
 _Piece = TextDelta | ReasoningDelta
 
 _KNOWN = frozenset({"index", "id", "type", "function"})
+_INDEX = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def _to_fragment(entry: Mapping[str, object]) -> _Fragment:
 
 
 def _to_index(value: object) -> int | None:
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and _INDEX.fullmatch(value):
         return int(value)
     return value if isinstance(value, int) else None
 

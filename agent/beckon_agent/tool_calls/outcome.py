@@ -21,6 +21,7 @@ from beckon_contract.failures import Reason, failure
 from beckon_contract.inputs import InputAnswer, InputRequest, InvalidInput
 from beckon_contract.jsontext import dumps
 from beckon_contract.resources.tools import ORIGIN_ATTRIBUTE, CallOrigin, Tool
+from beckon_contract.retry_after import read_retry_after
 from beckon_contract.yamltext import NotReadable, check_depth
 from beckon_runtime.tracing import MEMBERS
 
@@ -292,6 +293,6 @@ def _is_doubtful(error: aiohttp.ClientConnectionError) -> bool:
 def retry_after(text: str) -> float:
     """Return the seconds to wait by a Retry-After header.
 
-    Without a number in it, and at least, that is a short pause.
+    Without one, and at least, that is a short pause.
     """
-    return max(float(text), _PAUSE) if text.isdecimal() else _PAUSE
+    return max(read_retry_after(text) or 0.0, _PAUSE)

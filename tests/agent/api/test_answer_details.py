@@ -105,6 +105,7 @@ async def test_log_probabilities_of_a_refusal(service: ClosedService) -> None:
     [
         ({"token": "a", "logprob": float("-inf")}, {"token": "a", "logprob": -9999.0}),
         ({"token": "a", "logprob": None, "bytes": "x"}, {"token": "a", "logprob": -9999.0}),
+        ({"token": "a", "logprob": 10**400, "bytes": [256]}, {"token": "a", "logprob": -9999.0}),
         ({"token": "a", "logprob": -1, "top_logprobs": None}, {"token": "a", "logprob": -1}),
         ({"token": 7, "logprob": -1}, None),
         ("a", None),

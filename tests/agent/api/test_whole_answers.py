@@ -209,7 +209,8 @@ CODES = {429: "rate_limit_exceeded", 503: "overloaded"}
 
 
 @pytest.mark.parametrize(
-    ("status", "wait", "shown"), [(429, "90", "90"), (503, "61.5", "62"), (503, "", "1")]
+    ("status", "wait", "shown"),
+    [(429, "90", "90"), (503, "61.5", "62"), (503, "inf", "86400"), (503, "", "1")],
 )
 @pytest.mark.parametrize("store", [False, True])
 async def test_a_model_server_without_room_is_so_at_chat_completions(

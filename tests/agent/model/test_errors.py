@@ -224,6 +224,14 @@ async def test_blanks_around_a_key_are_dropped_and_an_empty_key_sends_no_header(
     assert "authorization" not in model.requests[1].headers
 
 
+@pytest.mark.parametrize("code", ["9" * 5000, "٤٠٤", -404, 2**70])
+def test_a_code_that_is_no_status_is_none(code: object) -> None:
+    error = READER.in_answer("", {"error": {"message": "no", "code": code}})
+
+    assert isinstance(error, ModelUnavailable)
+    assert error.status is None
+
+
 @pytest.mark.parametrize("base_url", ["", "localhost:11434/v1", "ftp://model/v1", "http://"])
 def test_a_base_url_that_is_none_is_refused_with_an_example(base_url: str) -> None:
     with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:11434/v1"):
@@ -240,6 +248,8 @@ def test_a_base_url_that_is_none_is_refused_with_an_example(base_url: str) -> No
         ({"retry-after": "-1"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": formatdate(0)}, 0.0),
+        ({"retry-after": "inf"}, 86_400.0),
+        ({"retry-after-ms": "nan", "retry-after": "Mon, 01 Jan 99999 00:00:00 GMT"}, None),
     ],
 )
 def test_retry_after_is_seconds_milliseconds_or_a_date(

@@ -81,9 +81,30 @@ async def test_usage_is_the_last_that_came() -> None:
     assert turn.usage.total_tokens == 8
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": 1}, "none", []])
-async def test_usage_that_did_not_come_is_unknown_and_not_nothing(usage: object) -> None:
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": None, "completion_tokens": 1},
+        {"prompt_tokens": -1, "completion_tokens": 1},
+        {"prompt_tokens": 2**63, "completion_tokens": 1},
+        {"prompt_tokens": 1, "completion_tokens": True},
+        "none",
+        [],
+    ],
+)
+async def test_usage_that_did_not_come_or_cannot_be_is_unknown_and_not_nothing(usage: object) -> None:
     assert (await turn_after(streamed({**HELLO, "usage": usage}, STOP))).usage is None
+
+
+async def test_details_of_usage_that_cannot_be_are_left_out() -> None:
+    details = {"cached_tokens": 1, "audio_tokens": -1, "other_tokens": 2**63}
+    usage = {"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": details}
+
+    assert (await turn_after(streamed({**HELLO, "usage": usage}, STOP))).usage == Usage(
+        5, 1, {"cached_tokens": 1}
+    )
 
 
 @pytest.mark.parametrize("gap", [{"choices": None}, {"choices": None, "text": None}, {}, {"choices": [None]}])

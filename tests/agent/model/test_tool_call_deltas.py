@@ -252,6 +252,12 @@ async def test_a_fragment_with_neither_name_nor_id_goes_on_with_the_call_before_
     ) == [("f", '{"x":1}')]
 
 
+async def test_an_index_that_is_no_number_is_none() -> None:
+    entry = {"index": "9" * 5000, "id": "call_a", "function": {"name": "f", "arguments": ""}}
+
+    assert len(await called(calls(entry), calls({"index": "²", "function": {"arguments": "{}"}}), END)) == 1
+
+
 async def test_an_index_may_be_a_string_and_an_id_a_number() -> None:
     entry = {"index": "0", "id": 1, "function": {"name": "f", "arguments": ""}}
     assert await called(calls(entry), calls({"index": "0", "function": {"arguments": "{}"}}), END) == [
