@@ -55,6 +55,7 @@ from tests.tools.serving import call, calling
         ("1/3*3", "1"),
         ("pi", "3.14159265358979323846264338328"),
         ("max(1, 2, 3) - min(4, 5)", "-1"),
+        ("min(3) + max(4) + sum(5) + avg(6)", "18"),
         ("sum(1,2,3) / avg(2,4)", "2"),
         ("round(2.5) + round(2.345, 2)", "5.35"),
         ("floor(-1.5) + ceil(1.2) + trunc(-1.7) + abs(-3)", "2"),

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from math import isfinite
 from typing import TypeVar
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError
 
 _LONGEST = 500  # characters of a message; the SDK sends no more
+_LARGEST = 2.0**53  # beyond it, JSON's readers do not agree about a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def read_report(event: CloudEvent) -> ProgressReport | None:
 
 
 def _to_number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
         return None
     return value
 

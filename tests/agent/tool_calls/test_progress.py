@@ -83,7 +83,13 @@ async def test_a_report_that_is_overtaken_is_not_received(session: aiohttp.Clien
 
 
 async def test_what_is_no_report_is_passed_over(session: aiohttp.ClientSession) -> None:
-    strange = [progress("half"), progress(True), progress(None), stream_event("progress", {"no": "event"})]
+    strange = [
+        progress("half"),
+        progress(True),
+        progress(None),
+        progress(10**400),
+        stream_event("progress", {"no": "event"}),
+    ]
     outcome, received = await called(session, streaming(*strange, stream_event("news", {}), reply("done")))
 
     assert received == []
