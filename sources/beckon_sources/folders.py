@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 _ORIGIN = re.compile(r"(.*?)(?:, document (\d+))?((?:, item \d+)*)", re.DOTALL)
+_WRITING_SECONDS = 1.0
 _Mark = tuple[int, int, int]  # what changes when a file does: time of change, size, inode
 
 
@@ -31,8 +33,9 @@ class ManifestFolders:
     """Reads folders in order; later objects replace earlier ones of one key.
 
     Of objects with one key, the later folder's counts, and within a folder the later file's. A file or
-    document that can no longer be read keeps its last content, so that a broken edit drops nothing. A
-    deleted folder counts as empty.
+    document that can no longer be read keeps its last content, so that a broken edit drops nothing. So does
+    one that has just become empty: most programs empty a file before they write it. A deleted folder counts
+    as empty.
     """
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
@@ -73,7 +76,7 @@ class ManifestFolders:
         try:
             stat = path.stat()
             mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            if known is not None and known.mark == mark:
+            if known is not None and (known.mark == mark or _is_being_written(stat)):
                 return known
             found = list(_parse(path, stat.st_size))
         except FileNotFoundError:
@@ -89,6 +92,10 @@ class ManifestFolders:
             if known is None or problem not in known.problems:
                 logger.warning("%s: %s; what it last held stays in force", problem.origin, problem.message)
         return _File(mark, resources, problems)
+
+
+def _is_being_written(stat: os.stat_result) -> bool:
+    return stat.st_size == 0 and 0 <= time.time() - stat.st_mtime < _WRITING_SECONDS
 
 
 def read_folder(folder: Path) -> list[Resource | Unreadable]:

@@ -190,10 +190,12 @@ def test_a_broken_edit_changes_nothing_and_is_shown_until_it_is_mended(
     text = manifest.read_text()
 
     manifest.write_text(text + "\n  - [unclosed")
-    wait_until(lambda: httpx.get(f"{running.url}/tools", timeout=PATIENCE).json()["refused"])
-    assert running.tool_names() == {"calculator"}
-    assert calculate(running) == "42"
-    manifest.write_text(text)
+    try:
+        wait_until(lambda: httpx.get(f"{running.url}/tools", timeout=PATIENCE).json()["refused"])
+        assert running.tool_names() == {"calculator"}
+        assert calculate(running) == "42"
+    finally:
+        manifest.write_text(text)
 
     wait_until(lambda: not httpx.get(f"{running.url}/tools", timeout=PATIENCE).json()["refused"])
 

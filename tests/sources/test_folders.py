@@ -82,6 +82,32 @@ def test_a_broken_edit_keeps_what_the_file_last_held(tmp_path: Path) -> None:
     assert folders.unreadable == ()
 
 
+def test_a_file_that_is_emptied_to_be_written_keeps_what_it_held(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    write(file, an_object("a"))
+    folders = refreshed(tmp_path)
+
+    file.write_text("")
+    assert folders.refresh() is False
+    file.write_text(BROKEN)
+    assert folders.refresh() is True
+
+    assert list(notes(folders.resources)) == ["a"]
+    assert len(folders.unreadable) == 1
+
+
+def test_a_file_that_stays_empty_holds_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    write(file, an_object("a"))
+    folders = refreshed(tmp_path)
+
+    file.write_text("")
+    os.utime(file, (time.time() - 2, time.time() - 2))
+
+    assert folders.refresh() is True
+    assert folders.resources == ()
+
+
 def test_a_broken_document_drops_none_and_stops_no_other(tmp_path: Path) -> None:
     write(tmp_path / "a.yaml", an_object("a", note="old"), an_object("b", note="old"))
     folders = refreshed(tmp_path)
