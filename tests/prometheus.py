@@ -12,6 +12,8 @@ import httpx
 import pytest
 import yaml
 
+from tests.patience import PATIENCE
+
 
 def program(name: str) -> str:
     """Return the path of one of its programs; skip the test where there is none, but not in CI."""
@@ -27,7 +29,7 @@ class Prometheus:
     """One that runs, at `url`."""
 
     def __init__(self, url: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=10)
+        self._client = httpx.Client(base_url=url, timeout=PATIENCE)
 
     def ask(self, query: str) -> list[Mapping[str, Any]]:
         """Return what an expression gives now; fail where it is none."""

@@ -20,6 +20,7 @@ from beckon_adapter.request import HttpRequest
 from beckon_adapter.rule import NamedServer
 from beckon_contract.kubernetes_objects import Resource, from_object
 from beckon_runtime.egress import AllowedHost
+from tests.patience import PATIENCE
 from tests.serving import served
 from tests.tools.serving import Caller, configured
 
@@ -185,7 +186,7 @@ async def adapting(
     book = RuleRegistry(has_rule, lambda resource: declare_tool(resource, carrying.by_annotation))
     book.replace(resources)
     app = AdapterApp(book, GivenSource(book), carrying, configured(**settings))
-    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         yield Caller(client)
 
 

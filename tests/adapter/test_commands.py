@@ -219,7 +219,7 @@ async def running(
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
             await asyncio.wait_for(_ready(client, status), PATIENCE)
             yield Caller(client), process
     finally:

@@ -35,7 +35,7 @@ class Adapter:
     async def post(self, event: CloudEvent) -> httpx.Response:
         headers, body = to_binary(event)
         async with httpx.AsyncClient(timeout=PATIENCE) as client:
-            return await client.post(self.url, headers=headers, content=body, timeout=20)
+            return await client.post(self.url, headers=headers, content=body)
 
 
 @asynccontextmanager

@@ -33,6 +33,7 @@ from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_runtime.origins import OriginPolicy
 from tests.agent.scripted_model import KEY, ReceivedRequest, Script, ScriptedModel, scripted_model
+from tests.patience import PATIENCE
 from tests.serving import served
 
 QUICK = Patience(attempts=1)
@@ -211,5 +212,5 @@ async def running_agent(
             pace=chosen.pace,
             mcp=McpSettings(chosen.origins, chosen.max_request_bytes),
         )
-        async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+        async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
             yield RunningAgent(url, service, catalogue, model, http)

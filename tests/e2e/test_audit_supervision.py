@@ -162,7 +162,7 @@ def test_brokers_of_other_namespaces_have_tools_of_their_own(running: LocalPlatf
         own, other = sorted(running.tools(), key=lambda tool: str(tool["namespace"]))
         assert own["name"] != other["name"]
         assert (own["broker"], other["broker"]) == ("default", "second")
-        slept = httpx.post(f"{running.url}/tools/{other['name']}", json={"seconds": 0}, timeout=30)
+        slept = httpx.post(f"{running.url}/tools/{other['name']}", json={"seconds": 0}, timeout=PATIENCE)
         assert slept.json()["result"] == "slept 0 seconds"
     finally:
         (folder / "other.yaml").unlink()

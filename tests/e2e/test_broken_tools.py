@@ -10,7 +10,7 @@ from tests.e2e.conftest import Start, Workbench
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.test_platform import SECONDS, SLEEP, beckon
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_a_tool_is_offered_only_when_it_answers(workbench: Workbench, tmp_path: 
     url = f"{workbench.platform.url}/tools/test_sleep"
 
     with workbench.tools("test_sleep", slow=manifests):
-        answer = httpx.post(url, json={"seconds": 0}, timeout=30)
+        answer = httpx.post(url, json={"seconds": 0}, timeout=PATIENCE)
 
     assert answer.json().get("result") == "slept 0 seconds", answer.text
 

@@ -13,7 +13,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 SECONDS = {
     "type": "object",
@@ -82,7 +82,7 @@ def ask(platform: LocalPlatform, *messages: dict[str, Any], **fields: Any) -> di
         "beckon": {"events": True},
         **fields,
     }
-    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=30)
+    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=PATIENCE)
     assert response.status_code == 200, response.text
     document: dict[str, Any] = response.json()
     return document
@@ -242,7 +242,7 @@ def test_a_failing_model_is_a_502_that_names_it_and_not_the_key(
     model.play(refuses(400, "bad things about sk-secret-of-the-test"))
     request = {"model": "beckon", "messages": [user("go")]}
 
-    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=30)
+    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=PATIENCE)
 
     assert response.status_code == 502
     assert "bad things" in response.json()["error"]["message"]

@@ -9,7 +9,7 @@ import pytest
 from tests.docs.blocks import every_block
 from tests.docs.test_examples import assert_shows, environment, run
 from tests.e2e.local_platform import LocalPlatform
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 MAKE, ASK = every_block("console", "first")
 
@@ -43,6 +43,6 @@ def test_the_model_gets_what_the_tool_says_of_a_number_that_it_does_not_know(
 ) -> None:
     question = [{"role": "user", "content": "What is the order status of 9?"}]
     request = {"model": "beckon", "messages": question}
-    answer = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=30).json()
+    answer = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=PATIENCE).json()
 
     assert "there is no 9" in answer["choices"][0]["message"]["content"]

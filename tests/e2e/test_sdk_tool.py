@@ -14,6 +14,7 @@ from beckon_contract.cloudevents.events import CloudEvent
 from tests.broker.subscribers import subscriber
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.sdk_tool import platform_with
+from tests.patience import PATIENCE
 
 PAGES = '''
 from typing import Annotated
@@ -77,7 +78,7 @@ async def called(platform: LocalPlatform, pages: int) -> dict[str, Any]:
 
 
 async def answer_of(platform: LocalPlatform, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
-    async with httpx.AsyncClient(timeout=30) as client:
+    async with httpx.AsyncClient(timeout=PATIENCE) as client:
         response = await client.post(f"{platform.url}/tools/{tool}", json=arguments)
     answer: dict[str, Any] = response.json()
     return answer

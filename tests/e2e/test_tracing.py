@@ -83,7 +83,9 @@ def seen(platform: LocalPlatform, model: ModelThread, received: Collector) -> Se
     model.play(asks_for(("test_sleep", {"seconds": 0.0625})), says("a secret answer"))
     request = {"model": "beckon", "messages": [{"role": "user", "content": "a secret question"}]}
     headers = {"traceparent": f"00-{TRACE}-{CALLER}-01", "x-request-id": "request-1"}
-    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, headers=headers, timeout=30)
+    response = httpx.post(
+        f"{platform.url}/v1/chat/completions", json=request, headers=headers, timeout=PATIENCE
+    )
     assert response.status_code == 200, response.text
     lines_by_service = [headers["traceparent"] for headers in model.headers]
     wait_until(lambda: {span.name for span in received.spans if span.trace == TRACE} >= SPANS)
@@ -215,7 +217,7 @@ def test_a_run_that_is_stored_belongs_to_the_trace_of_its_request(
     model.play(asks_for(("test_sleep", {"seconds": 0})), says("done"))
     request = {"model": "beckon", "input": "go"}
     headers = {"traceparent": f"00-{trace}-{CALLER}-01"}
-    response = httpx.post(f"{platform.url}/v1/responses", json=request, headers=headers, timeout=30)
+    response = httpx.post(f"{platform.url}/v1/responses", json=request, headers=headers, timeout=PATIENCE)
     assert response.status_code == 200, response.text
 
     def spans() -> dict[str, Received]:
@@ -240,7 +242,7 @@ def test_a_collector_that_is_not_there_keeps_nothing_from_working(
     model.play(says("hello"))
     request = {"model": "beckon", "messages": [{"role": "user", "content": "hi"}]}
 
-    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=30)
+    response = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=PATIENCE)
 
     assert response.json()["choices"][0]["message"]["content"] == "hello"
     assert platform.stop() == 0

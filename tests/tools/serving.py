@@ -13,6 +13,7 @@ from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary
 from beckon_tools.app import app
 from beckon_tools.declaration import AnyTool
 from beckon_tools.settings import Settings
+from tests.patience import PATIENCE
 from tests.serving import served
 
 JSON = "application/json"
@@ -56,7 +57,7 @@ async def calling(tool: AnyTool, **settings: object) -> AsyncIterator[Caller]:
     """Serve a tool and give a caller of it."""
     async with (
         served(app(tool, configured(**settings))) as url,
-        httpx.AsyncClient(base_url=url, timeout=10) as client,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE) as client,
     ):
         yield Caller(client)
 

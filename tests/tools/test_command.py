@@ -176,7 +176,7 @@ async def test_a_call_that_runs_when_the_signal_comes_is_answered(author: Path, 
     marker, finish = author / "started", author / "finish"
     headers, body = to_binary(call("slow", {"marker": str(marker), "until": str(finish)}))
     with serving("my_tools:slow", author) as (process, url):
-        async with httpx.AsyncClient(timeout=10) as client:
+        async with httpx.AsyncClient(timeout=PATIENCE) as client:
             post = asyncio.create_task(client.post(url, headers=headers, content=body))
             await until(marker.exists)
             process.send_signal(number)

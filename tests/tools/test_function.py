@@ -75,7 +75,7 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
         cwd=tmp_path,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
         try:
             await _ready(client)
             yield Running(process, client)

@@ -144,7 +144,7 @@ async def test_a_plain_function_that_never_ends_does_not_keep_its_process(tmp_pa
         await asyncio.wait_for(process.stderr.readline(), PATIENCE)
         soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
         headers, body = to_binary(call("stuck", {}, expirytime=soon))
-        async with httpx.AsyncClient(timeout=20) as client:
+        async with httpx.AsyncClient(timeout=PATIENCE) as client:
             answer = await client.post(f"http://127.0.0.1:{port}/", headers=headers, content=body)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), PATIENCE) == 0

@@ -21,6 +21,8 @@ from a2a.types.a2a_pb2 import (
     TaskState,
 )
 
+from tests.patience import PATIENCE
+
 
 @dataclass(frozen=True, slots=True)
 class SdkClient:
@@ -100,7 +102,7 @@ async def connected_client(
     address: str, headers: Mapping[str, str] | None = None, *, binding: tuple[str, str] | None = None
 ) -> AsyncIterator[SdkClient]:
     """Connect to the agent with its card below an address, over one of its interfaces if named."""
-    async with httpx.AsyncClient(headers=dict(headers or {}), timeout=30) as http:
+    async with httpx.AsyncClient(headers=dict(headers or {}), timeout=PATIENCE) as http:
         card = await A2ACardResolver(http, address).get_agent_card()
         kept = [
             one

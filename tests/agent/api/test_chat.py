@@ -271,7 +271,7 @@ async def no_one_waits(platform: EventPlatform) -> bool:
 @contextlib.asynccontextmanager
 async def hanging_up(agent: RunningAgent, *, stream: bool) -> AsyncIterator[None]:
     """Ask, and hang up at the end of the block."""
-    async with httpx.AsyncClient(base_url=agent.url, timeout=20) as client:
+    async with httpx.AsyncClient(base_url=agent.url, timeout=PATIENCE) as client:
         body = {"model": "beckon", "messages": [user("go")], "stream": stream}
         asking = asyncio.create_task(client.post("/v1/chat/completions", json=body))
         yield

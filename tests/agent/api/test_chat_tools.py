@@ -21,6 +21,7 @@ from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.running_agent import RunningAgent, payloads, user
 from tests.agent.scripted_model import Script, asks_for, says
+from tests.patience import PATIENCE
 from tests.serving import served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,7 +47,7 @@ async def chat(agent: RunningAgent, store: Store, owner: str = "") -> AsyncItera
     )
     app.router.routes.extend(face.routes)
     _add_error_handlers(app)
-    async with served(app) as url, httpx.AsyncClient(base_url=f"{url}/v1/", timeout=20) as http:
+    async with served(app) as url, httpx.AsyncClient(base_url=f"{url}/v1/", timeout=PATIENCE) as http:
         yield http
 
 

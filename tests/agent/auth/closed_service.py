@@ -40,6 +40,7 @@ from tests.agent.auth.issuer import AUDIENCE, Issuer
 from tests.agent.event_platform import EventPlatform
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import KEY, ScriptedModel, scripted_model
+from tests.patience import PATIENCE
 from tests.serving import served
 
 STORED_EVENTS = 500
@@ -175,6 +176,6 @@ async def closed_service(
 
         app = build_app(service, check_access, max_request_bytes=max_request_bytes, storage=kept)
         assert isinstance(inner[0], FastAPI)
-        async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+        async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
             yield ClosedService(http, model, roster, service, store, inner[0])
         await store.aclose()

@@ -29,6 +29,7 @@ from beckon_agent.core.context import (
 )
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.auth.issuer import AUDIENCE, Issuer
+from tests.patience import PATIENCE
 from tests.serving import served
 
 
@@ -49,7 +50,7 @@ async def behind(
     checks: Authenticator, *, open_to_brokers: bool = False, public_url: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
     app = AuthMiddleware(who_am_i, checks, open_to_brokers=open_to_brokers, public_url=public_url)
-    async with served(app, lifespan="off") as url, httpx.AsyncClient(base_url=url, timeout=10) as http:
+    async with served(app, lifespan="off") as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         yield http
 
 

@@ -20,7 +20,7 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from tests.agent.many_agents import ManyAgents
 from tests.agent.running_agent import open_door
 from tests.agent.scripted_model import KEY
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.serving import served
 from tests.sources.api_server import ApiServer
 
@@ -77,7 +77,7 @@ async def running_cluster(
         service = Service(cluster, ToolCaller(Dispatcher(session, shim), cluster), metrics, max_runs=16)
         app = build_app(service, open_door, max_request_bytes=200_000)
         try:
-            async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+            async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
                 yield RunningCluster(http, server, service, cluster)
         finally:
             await cluster.close()

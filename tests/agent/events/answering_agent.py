@@ -42,6 +42,7 @@ from tests.agent.scripted_model import (
     says,
     scripted_model,
 )
+from tests.patience import PATIENCE
 from tests.serving import served
 
 MakeEngine = Callable[[Service], AbstractAsyncContextManager[Engine]]
@@ -142,7 +143,7 @@ async def answering_agent(*script: Script, setup: Setup | None = None) -> AsyncI
         deliveries: list[str] = []
         async with chosen.engine(service) as engine:
             app = _noted(_app(service, _Noting(engine, asks), chosen), deliveries)
-            async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+            async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
                 yield AnsweringAgent(url, model, http, asks, deliveries)
 
 

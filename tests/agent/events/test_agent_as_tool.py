@@ -14,6 +14,7 @@ from tests.agent.events.answering_agent import AnsweringAgent, Setup, answering_
 from tests.agent.running_agent import Setup as AgentSetup
 from tests.agent.running_agent import running_agent
 from tests.agent.scripted_model import Script, asks_for, chunk, refuses, says, streamed
+from tests.patience import PATIENCE
 
 PARAMETERS = '{"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}'
 QUESTION = ("ask_researcher", {"question": "How far is the moon?"})
@@ -126,7 +127,7 @@ async def test_an_agent_whose_model_fails_is_an_error_for_the_caller(tmp_path: P
 
 async def send(platform: EventPlatform, event: CloudEvent) -> httpx.Response:
     headers, body = to_binary(event)
-    async with httpx.AsyncClient(timeout=20) as http:
+    async with httpx.AsyncClient(timeout=PATIENCE) as http:
         return await http.post(f"{platform.shim}/default/default", content=body, headers=dict(headers))
 
 

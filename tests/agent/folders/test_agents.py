@@ -26,7 +26,7 @@ from tests.agent.many_agents import ManyAgents
 from tests.agent.model_server import ModelServer, model_server
 from tests.agent.running_agent import open_door
 from tests.agent.scripted_model import KEY, says
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.serving import served
 
 OWN = "You are the service's own."
@@ -50,7 +50,7 @@ async def serving(folder: Path, model: ModelServer, secrets: Path | None = None)
         try:
             async with (
                 served(build_app(service, open_door, max_request_bytes=200_000)) as url,
-                httpx.AsyncClient(base_url=url, timeout=20) as http,
+                httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http,
             ):
                 yield ManyAgents(http)
         finally:

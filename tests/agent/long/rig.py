@@ -45,7 +45,7 @@ from tests.broker.broker_process import (
     service,
     trigger,
 )
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.serving import served
 from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
@@ -230,7 +230,7 @@ class Rig:
             kept = RunStorage(store, engine, rules, ReplyKeys(KEY), answers=answers)
             app = build_app(service, open_door, max_request_bytes=200_000, mcp=mcp, storage=kept)
             url = await stack.enter_async_context(served(app, self.port))
-            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=20))
+            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=PATIENCE))
             yield LongAgent(model, store, service, engine, http)
 
     @asynccontextmanager

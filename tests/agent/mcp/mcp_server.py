@@ -27,6 +27,7 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_contract.knative.eventtypes import EventType
 from tests.agent.conftest import CLOSED
 from tests.agent.running_agent import Still
+from tests.patience import PATIENCE
 from tests.serving import served
 
 LEGACY = "2025-11-25"
@@ -120,5 +121,5 @@ async def mcp_server(
         app = FastAPI(lifespan=lifespan)
         face = mount_mcp(app, service, settings or McpSettings())
         app.add_middleware(BodyLimit, limit=BODY_LIMIT)
-        async with served(around(app)) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+        async with served(around(app)) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
             yield McpServer(url, service, face, catalogue, http)

@@ -19,7 +19,7 @@ from beckon_agent.store.base import Store
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.resources.tools import Tool
 from tests.agent.running_agent import RunningAgent, Still
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.serving import served
 
 QUICK = EnginePace(hold=2, beat=0.05, look=0.02)
@@ -137,7 +137,7 @@ async def replaying(agent: RunningAgent, store: Store) -> AsyncIterator[Replayin
     """Serve the whole application of an agent, with its runs stored."""
     engine = RunEngine(store, agent.service, f"test-{secrets.token_hex(4)}", QUICK)
     app = build_app(agent.service, _ByHeader, max_request_bytes=200_000, storage=RunStorage(store, engine))
-    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=20) as http:
+    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         yield Replaying(agent, engine, store, http, url)
 
 

@@ -27,7 +27,7 @@ from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from tests.agent.running_agent import RunningAgent
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.serving import served
 
 QUICK = Beat(hold=2, beat=0.05, look=0.02)
@@ -150,7 +150,7 @@ async def running_face(
         app = face_app(engine, store, agent.service, pace or StreamPace())
         async with (
             served(app) as url,
-            httpx.AsyncClient(base_url=url, timeout=20) as http,
+            httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http,
             AsyncOpenAI(base_url=f"{url}/v1", api_key="sk-any", max_retries=0) as openai,
         ):
             yield RunningFace(agent, engine, store, http, openai)

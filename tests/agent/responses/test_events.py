@@ -33,6 +33,7 @@ from beckon_agent.store.sql.open import open_store
 from tests.agent.conftest import StartAgent
 from tests.agent.responses.running_face import Event, events_of, face_app, kinds, said, valid
 from tests.agent.responses.scripted_engine import RUN_ID, ScriptedEngine, stored_run
+from tests.patience import PATIENCE
 from tests.serving import served
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -198,7 +199,7 @@ async def scripted(
         async with (
             start_agent() as agent,
             served(face_app(engine, store, agent.service, pace or StreamPace())) as url,
-            httpx.AsyncClient(base_url=url, timeout=10) as http,
+            httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http,
         ):
             yield http
     finally:

@@ -17,6 +17,7 @@ from beckon_agent.api.http.middleware import RequestIds
 from beckon_agent.telemetry.spans import NOT_BY_FASTAPI, TracedRequests
 from beckon_runtime.tracing import carried
 from tests.agent.telemetry.conftest import Spans
+from tests.patience import PATIENCE
 from tests.serving import served
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -67,7 +68,7 @@ def application() -> FastAPI:
 async def client(spans: Spans) -> AsyncIterator[httpx.AsyncClient]:
     async with (
         served(TracedRequests(RequestIds(application()))) as url,
-        httpx.AsyncClient(base_url=url, timeout=10) as http,
+        httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http,
     ):
         yield http
 
@@ -184,7 +185,7 @@ async def test_the_span_of_a_stream_lasts_until_its_end(client: httpx.AsyncClien
 async def test_requests_are_counted_by_route_and_status_traced_or_not() -> None:
     counted: list[tuple[str, int]] = []
     app = TracedRequests(RequestIds(application()), lambda route, status: counted.append((route, status)))
-    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as http:
+    async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         for path in ("/things/a", "/things/b", "/busy", "/nowhere/at/all", "/healthz"):
             await http.get(path)
 

@@ -17,7 +17,7 @@ from beckon_cli.importing.mcp.packages import declared_packages, find_distributi
 from beckon_cli.importing.mcp.project import Runtime, recipe_of
 from tests.cli.run_beckon import beckon
 from tests.e2e.local_platform import ROOT, LocalPlatform, is_running
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 
 SERVER = ROOT / "tests" / "adapter" / "wild_mcp_tools.py"
 SECRET = "s3cr3t-of-a-test"
@@ -126,7 +126,7 @@ def platform(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def called(platform: LocalPlatform, tool: str) -> Any:
-    answer = httpx.post(f"{platform.url}/tools/wild_{tool}", json={}, timeout=30)
+    answer = httpx.post(f"{platform.url}/tools/wild_{tool}", json={}, timeout=PATIENCE)
     assert answer.status_code == 200, answer.text
     return answer.json()["result"]
 

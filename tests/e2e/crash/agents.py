@@ -16,7 +16,7 @@ import httpx
 from tests.agent.responses.running_face import Event, events_of, valid
 from tests.e2e.crash.dying import Death
 from tests.e2e.local_platform import ROOT, clean_environment, is_running
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 SECONDS = 60
 """How long a test waits for a process: a machine may be busy with many others."""
@@ -97,7 +97,7 @@ class Nursery:
                 "death": asdict(death) if death else None,
             }
         )
-        agent = AgentProcess(pid, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30))
+        agent = AgentProcess(pid, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE))
         self._clients.append(agent.http)
 
         async def answers() -> bool:

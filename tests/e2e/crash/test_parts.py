@@ -20,7 +20,7 @@ from tests.e2e.crash.tools import CALLED, DONE, EFFECTS, PLACES, mark
 from tests.e2e.crash.walk import WITHIN, Walked, comes_right
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.timeout(4 * SECONDS)]
 
@@ -133,7 +133,7 @@ async def local_platform(site: Site, folder: Path) -> AsyncIterator[tuple[LocalP
     platform = await asyncio.to_thread(LocalPlatform, folder, folder, settings)
     try:
         await asyncio.to_thread(platform.wait_until_ready)
-        async with httpx.AsyncClient(base_url=platform.url, timeout=30) as http:
+        async with httpx.AsyncClient(base_url=platform.url, timeout=PATIENCE) as http:
             yield platform, AgentProcess(platform.pid_of("beckon_agent"), http)
     finally:
         await asyncio.to_thread(platform.stop)
