@@ -71,13 +71,17 @@ async def _ready(adapter: Adapter) -> None:
 
 def write(folder: Path, port: int, **rule: object) -> None:
     """Write an EventType that leads to an API on loopback."""
-    written = {"url": f"http://127.0.0.1:{port}/ask", **rule}
+    write_event_type(folder, "beckon.dev/http", {"url": f"http://127.0.0.1:{port}/ask", **rule})
+
+
+def write_event_type(folder: Path, annotation: str, rule: Mapping[str, object]) -> None:
+    """Write an EventType with a rule for the adapter."""
     document = {
         "apiVersion": "eventing.knative.dev/v1beta2",
         "kind": "EventType",
         "metadata": {
             "name": "asked",
-            "annotations": {"beckon.dev/http": json.dumps(written), "beckon.dev/parameters": "{}"},
+            "annotations": {annotation: json.dumps(rule), "beckon.dev/parameters": "{}"},
         },
         "spec": {"type": "api.asked", "description": "Ask."},
     }
@@ -128,6 +132,19 @@ async def test_a_secret_is_in_no_answer_no_log_and_no_trace(kind: str, tmp_path:
     assert [one.get("http.response.status_code") for one in request] == [400, 503, 200], spans
     assert {one["server.address"] for one in request} == {"127.0.0.1"}
     assert adapter.process.returncode == 0, adapter.log
+
+
+async def test_what_a_server_answers_that_speaks_no_mcp_is_in_no_log(tmp_path: Path) -> None:
+    async with serving(PlainApi([api_answer({"message": SECRET})])) as port:
+        write_event_type(
+            tmp_path, "beckon.dev/mcp", {"server": f"http://127.0.0.1:{port}/mcp", "tool": "add"}
+        )
+        async with running(allowing(port, tmp_path, BECKON_LOG_LEVEL="debug")) as adapter:
+            await adapter.post(call("api.asked", {}))
+
+    assert "127.0.0.1" in adapter.log  # the failure itself is
+    assert SECRET not in adapter.log
+    assert "Traceback" not in adapter.log
 
 
 async def test_a_rule_that_comes_later_is_served_from_its_first_call_on(tmp_path: Path) -> None:

@@ -11,17 +11,19 @@ from anyio import BrokenResourceError, ClosedResourceError
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Tool
+from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, REQUEST_TIMEOUT, CallToolResult, Tool
+from pydantic import ValidationError
 
 from beckon_adapter.egress.client import TooLarge, Unreachable
 from beckon_adapter.egress.hosts import NoCredential
 from beckon_adapter.mcp.authentication import ServerAuth
 from beckon_adapter.mcp.forms import ServerForms
 from beckon_runtime.egress import NotAllowed
-from beckon_tools.errors import ToolError
+from beckon_tools.errors import OutcomeUnknown, ToolError
 from beckon_tools.person import Person
 
 LOST = (OSError, httpx2.HTTPError, ClosedResourceError, BrokenResourceError)
+_LONGEST = 300  # characters of a server's own words
 _OURS = (NotAllowed, NoCredential, TooLarge)
 
 
@@ -56,22 +58,40 @@ def _to_egress_error(error: Exception, *, sent: bool) -> Exception:
         if isinstance(one, (*_OURS, Unreachable)):
             return one
     for one in found:
+        if isinstance(one, ValidationError) or (isinstance(one, MCPError) and one.code == PARSE_ERROR):
+            return _not_mcp(sent=sent)
         if isinstance(one, MCPError) and one.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
-            return ToolError(f"the MCP server answered: {one.message[:300]} ({one.code})")
-        if isinstance(one, RuntimeError) and (problem := _unfit_result(one)):
-            return ToolError(f"the tool ran, but its result does not fit its outputSchema: {problem}")
+            words = " ".join(one.message.split())[:_LONGEST]
+            return ToolError(f"the MCP server answered: {words} ({one.code})")
+        if isinstance(one, RuntimeError) and (refusal := _refusal_of_client(one)):
+            return ToolError(refusal[:_LONGEST])
     if any(isinstance(one, (MCPError, *LOST)) for one in found):
         return Unreachable(f"is lost ({type(found[0]).__name__})", sent=sent)
     return error
 
 
-def _unfit_result(error: RuntimeError) -> str:
-    """Return the path and the problem of a result that the client refused, "" for another error.
+def _not_mcp(*, sent: bool) -> ToolError:
+    """Return the error of an answer that the client cannot read; its own error repeats what was answered."""
+    if sent:
+        return OutcomeUnknown("the MCP server's answer is not MCP; the call may have had its effect")
+    return ToolError("the MCP server's answer is not MCP; is there another server at its address?")
 
-    The cause is jsonschema's error, with both of them.
+
+def _refusal_of_client(error: RuntimeError) -> str:
+    """Return why the SDK's client refused what a server sent, "" for another error.
+
+    For a result that does not fit, the cause is jsonschema's error, with the path and the problem.
     """
     path, message = (getattr(error.__cause__, name, None) for name in ("json_path", "message"))
-    return f"{path}: {message}"[:300] if path and message else ""
+    first_line = str(error).partition("\n")[0]
+    what, _, problem = first_line.partition(": ")
+    if what.startswith("Invalid schema for tool"):
+        return f"the tool ran, but its outputSchema is no JSON Schema: {problem}"
+    if path and message:
+        return f"the tool ran, but its result does not fit its outputSchema: {path}: {message}"
+    if what.startswith("Unsupported protocol version"):
+        return f"the MCP server speaks a version of MCP that the adapter does not know: {problem}"
+    return ""
 
 
 def iterate_errors(error: BaseException) -> Iterator[BaseException]:

@@ -3,7 +3,8 @@
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -182,17 +183,17 @@ def test_importing_again_replaces_what_it_wrote_and_nothing_else(tmp_path: Path)
     assert "numbers.say" not in text
 
 
-@pytest.fixture
-def stranger() -> Iterator[str]:
-    """A web server that speaks no MCP, and answers with JSON of its own."""
+@contextmanager
+def stranger(answer: Callable[[dict[str, object]], object]) -> Iterator[str]:
+    """Serve what answers each request with JSON of its own."""
 
     class Answers(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
+            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.end_headers()
-            self.wfile.write(b'{"secret": "s3cret"}')
+            self.wfile.write(json.dumps(answer(request)).encode())
 
         def log_message(self, *_: object) -> None:
             """Log nothing."""
@@ -205,13 +206,30 @@ def stranger() -> Iterator[str]:
         thread.join()
 
 
-def test_a_server_that_speaks_no_mcp_is_refused_in_one_line(stranger: str) -> None:
-    done = beckon("import", "mcp", stranger)
+def of_1999(request: dict[str, object]) -> object:
+    """Return the answer of a server with a version of MCP that no client knows."""
+    known = {"jsonrpc": "2.0", "id": request.get("id")}
+    if request["method"] != "initialize":
+        return {**known, "error": {"code": -32601, "message": "no such method"}}
+    server = {"name": "old", "version": "1"}
+    return {**known, "result": {"protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": server}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda _: {"secret": "s3cret"}, "MCPError: Failed to parse JSON response"),
+        (of_1999, "RuntimeError: Unsupported protocol version from the server: 1999-01-01"),
+    ],
+)
+def test_a_server_that_speaks_no_known_mcp_is_refused_in_one_line(
+    answer: Callable[[dict[str, object]], object], reason: str
+) -> None:
+    with stranger(answer) as url:
+        done = beckon("import", "mcp", url)
 
     assert done.returncode == 2
-    assert done.stderr.startswith(
-        f"beckon: {stranger} gave no tools: MCPError: Failed to parse JSON response"
-    )
+    assert done.stderr.startswith(f"beckon: {url} gave no tools: {reason}")
     assert done.stderr.count("\n") == 1
     assert "s3cret" not in done.stderr
 

@@ -121,7 +121,10 @@ def _find_cause(error: BaseException, refused: Sequence[int]) -> str | None:
             return f"did not accept the sign-in: {error}"
         case NoCredential():
             return f"requires a sign-in: {error}"
-        case MCPError() | OSError() | ValueError() | httpx2.HTTPError() | httpx2.InvalidURL():
+        # The last one is the SDK's for a server with an unknown version of MCP.
+        case (
+            MCPError() | OSError() | ValueError() | httpx2.HTTPError() | httpx2.InvalidURL() | RuntimeError()
+        ):
             if refused:
                 return f"requires other credentials ({refused[-1]}): {_CREDENTIALS}"
             first_line = str(error).partition("\n")[0]
