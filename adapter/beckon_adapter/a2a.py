@@ -246,7 +246,7 @@ def _join_parts(parts: list[Any]) -> object:
 def _value_of(part: Mapping[str, Any]) -> object:
     if isinstance(part.get("text"), str):
         return part["text"]
-    file = part.get("file", part)
+    file = found if isinstance(found := part.get("file"), dict) else part
     data = file.get("raw") or file.get("bytes")
     if isinstance(data, str):
         kind = str(file.get("mediaType") or file.get("mimeType") or "application/octet-stream")

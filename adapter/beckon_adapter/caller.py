@@ -45,6 +45,7 @@ _TEXTUAL = frozenset(
 )
 _TEXTUAL_SUFFIXES = ("+xml", "+yaml")
 # The members in which APIs describe an error: RFC 9457, and common practice.
+_DEEPEST = 5
 _WORDS = (
     "detail",
     "message",
@@ -114,7 +115,7 @@ def _is_textual(media_type: str) -> bool:
 def _decode_text(answer: HttpAnswer) -> str:
     try:
         return answer.body.decode(answer.charset or "utf-8", errors="replace")
-    except LookupError:
+    except (LookupError, ValueError):  # unknown, or an encoding of Python's that is none for texts
         return answer.body.decode("utf-8", errors="replace")
 
 
@@ -172,12 +173,11 @@ def _error_text(answer: HttpAnswer) -> str:
 
 
 def _detail_of(document: Any) -> str:
+    for _ in range(_DEEPEST):
+        found = document if isinstance(document, Mapping) else {}
+        document = next((found[name] for name in _WORDS if found.get(name)), document)
     if isinstance(document, str):
         return document
-    if isinstance(document, Mapping):
-        for name in _WORDS:
-            if document.get(name):
-                return _detail_of(document[name])
     return dumps(document).decode() if document else ""
 
 

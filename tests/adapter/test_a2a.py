@@ -10,7 +10,7 @@ from a2a.types.a2a_pb2 import Role
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from beckon_adapter.a2a import A2aCaller, A2aRule, parse_a2a_rule
+from beckon_adapter.a2a import A2aCaller, A2aRule, parse_a2a_rule, read_result
 from beckon_adapter.declaration import Call
 from beckon_adapter.rule import InvalidRule
 from beckon_contract.kubernetes_objects import Resource
@@ -22,6 +22,7 @@ from tests.adapter.test_mcp_servers import call_event, message
 from tests.serving import served
 from tests.tools.serving import Caller
 
+HI = {"media_type": "text/plain", "data_base64": "aGk="}
 VERSIONS = pytest.mark.parametrize("version", ["1.0", "0.3"])
 
 
@@ -79,6 +80,21 @@ async def test_a_message_is_answered_by_what_the_task_came_to(
     assert [part.text for part in sent.parts] == [text]
     assert sent.metadata["skillId"] == "find-trains"
     assert len(sent.message_id) == 32
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ({"file": "https://files.example/a"}, {"file": "https://files.example/a"}),
+        ({"file": None, "text": 7}, {"file": None, "text": 7}),
+        ({"file": {"bytes": "aGk=", "mimeType": "text/plain"}}, HI),
+        ({"raw": "aGk=", "mediaType": "text/plain"}, HI),
+        ({"kind": "data", "data": None}, None),
+        (None, []),
+    ],
+)
+def test_a_part_of_any_form_is_a_value(part: object, value: object) -> None:
+    assert read_result({"message": {"parts": [part]}}, "a.example") == value
 
 
 @VERSIONS

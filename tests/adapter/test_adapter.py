@@ -95,6 +95,8 @@ async def test_the_rule_selects_what_the_model_sees(result: str | None, found: o
         (api_answer(b"Hello\n", kind="text/plain"), "Hello\n"),
         (api_answer("Grüße".encode("latin-1"), kind="text/plain; charset=ISO-8859-1"), "Grüße"),
         (api_answer(b"x", kind="text/plain; charset=no-such"), "x"),
+        (api_answer(b"x\xff", kind="text/plain; charset=idna"), "x\ufffd"),
+        (api_answer(b"x", kind="text/plain; charset=undefined"), "x"),
         (api_answer(b"<a/>", kind="application/atom+xml"), "<a/>"),
         (api_answer(b"<svg/>", kind="image/svg+xml"), "<svg/>"),
         (
@@ -147,6 +149,7 @@ async def test_an_answer_that_is_no_result_is_reported(
         (b"plain words", "text/plain", "plain words"),
         (b"<html>long page</html>", "text/html", ""),
         ({"message": "x" * 5000}, "application/json", "x" * 300 + "…"),
+        (b'{"error":' * 700 + b'"x"' + b"}" * 700, "application/json", '{"error":' * 33 + '{"e…'),
         (b"{", "application/json", ""),
     ],
 )
