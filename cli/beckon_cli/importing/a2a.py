@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from beckon_adapter.a2a import PARAMETERS
+from beckon_adapter.rule import check_fixed_url
 from beckon_cli.importing.candidates import (
     Credential,
     Found,
@@ -132,7 +133,10 @@ def find_skills(address: str, wanted: WantedSkills) -> Found[ImportedSkill]:
     interface = card.find_interface()
     if interface is None:
         raise NoSource(f"{place}: the agent has no interface for JSON-RPC, the only binding that is called")
-    url, version = urljoin(place, interface[0]), interface[1]
+    try:
+        url, version = check_fixed_url(urljoin(place, interface[0]), "an agent"), interface[1]
+    except ValueError as error:
+        raise NoSource(f"{place}: the agent's address cannot be called: {error}") from None
     name = source_name(wanted.name or card.name or "agent")
     results = list(_import_skills(card, name, url, version, wanted))
     return Found(

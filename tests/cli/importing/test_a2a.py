@@ -121,6 +121,8 @@ async def test_a_card_that_requires_a_token_is_read_with_it(tmp_path: Path) -> N
         (b"{", (), "there is no agent card"),
         ({"skills": []}, (), "is no agent card: name: Field required"),
         ({"name": "a", "url": "x", "preferredTransport": "GRPC"}, (), "has no interface for JSON-RPC"),
+        ({"name": "a", "url": "http://["}, (), "the agent's address cannot be called: "),
+        ({"name": "a", "url": "http://é.example/"}, (), "write an international name in ASCII, as xn--…"),
         (OLD_CARD, ("--select", "cuont sheep"), "did you mean 'Count sheep'?"),
         (OLD_CARD, ("--timeout", "soon"), "--timeout: 'soon' is no duration"),
         (OLD_CARD, ("--name", "a", "--diff"), "--diff needs the folder"),
