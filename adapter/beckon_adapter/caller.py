@@ -44,8 +44,8 @@ _TEXTUAL = frozenset(
     }
 )
 _TEXTUAL_SUFFIXES = ("+xml", "+yaml")
+_DEEPEST = 5  # members of an error within each other
 # The members in which APIs describe an error: RFC 9457, and common practice.
-_DEEPEST = 5
 _WORDS = (
     "detail",
     "message",

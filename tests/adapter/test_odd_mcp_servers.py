@@ -43,7 +43,7 @@ async def odd_server(results: Mapping[str, object]) -> AsyncIterator[Caller]:
             return Response(status_code=202)
         known = {"jsonrpc": "2.0", "id": message["id"]}
         if (result := results.get(message["method"])) is None:
-            return JSONResponse({**known, "error": {"code": -32601, "message": "no such method"}})
+            return JSONResponse({**known, "error": {"code": -32601, "message": "no such\n\tmethod"}})
         return JSONResponse({**known, "result": result})
 
     app = Starlette(routes=[Route("/mcp", answer, methods=["POST"])])

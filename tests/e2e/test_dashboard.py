@@ -107,9 +107,8 @@ def work(platform: LocalPlatform, model: ModelThread) -> None:
     ]
     model.play(asks_for(*calls), says("done"))
     request = {"model": "beckon", "messages": [{"role": "user", "content": "go"}]}
-    assert (
-        httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=PATIENCE).status_code == 200
-    )
+    answer = httpx.post(f"{platform.url}/v1/chat/completions", json=request, timeout=PATIENCE)
+    assert answer.status_code == 200
     assert httpx.get(f"{platform.url}/nowhere", timeout=PATIENCE).status_code == 404
 
 

@@ -64,7 +64,7 @@ def _to_egress_error(error: Exception, *, sent: bool) -> Exception:
             words = " ".join(one.message.split())[:_LONGEST]
             return ToolError(f"the MCP server answered: {words} ({one.code})")
         if isinstance(one, RuntimeError) and (refusal := _refusal_of_client(one)):
-            return ToolError(refusal[:_LONGEST])
+            return ToolError(refusal)
     if any(isinstance(one, (MCPError, *LOST)) for one in found):
         return Unreachable(f"is lost ({type(found[0]).__name__})", sent=sent)
     return error
@@ -86,11 +86,12 @@ def _refusal_of_client(error: RuntimeError) -> str:
     first_line = str(error).partition("\n")[0]
     what, _, problem = first_line.partition(": ")
     if what.startswith("Invalid schema for tool"):
-        return f"the tool ran, but its outputSchema is no JSON Schema: {problem}"
+        return f"the tool ran, but its outputSchema is no JSON Schema: {problem[:_LONGEST]}"
     if path and message:
-        return f"the tool ran, but its result does not fit its outputSchema: {path}: {message}"
+        problem = f"{path}: {message}"[:_LONGEST]
+        return f"the tool ran, but its result does not fit its outputSchema: {problem}"
     if what.startswith("Unsupported protocol version"):
-        return f"the MCP server speaks a version of MCP that the adapter does not know: {problem}"
+        return f"the MCP server speaks a version of MCP that the adapter does not know: {problem[:_LONGEST]}"
     return ""
 
 
