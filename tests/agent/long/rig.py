@@ -54,7 +54,8 @@ from tests.tools.serving import configured
 BEAT = EnginePace(hold=0.6, beat=0.05, look=0.02)
 SENDING = SendingPace(look=0.02, first_pause=0.02, longest_pause=0.1)
 _QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
-LIMITS = Limits(call_timeout=5)
+LIMITS = Limits(call_timeout=30)
+"""A reply whose process has died reaches the next one after 4 s, and on a busy machine much later."""
 
 
 @dataclass(slots=True)

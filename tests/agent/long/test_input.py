@@ -244,8 +244,8 @@ async def test_a_process_may_die_at_each_step_before_the_answer(rig: Rig, notes:
         await until(lambda: dying.dead)
     turn_is_lost = notes == 0 and not lands
     async with rig.agent(*([hat] if turn_is_lost else []), says("Done.")) as agent:
-        await answer(agent, await waiting_input(agent, "Which size of hat?"), SIZE)
-        await answer(agent, await waiting_input(agent, "Order hat in size 7?"), YES)
+        size = await answer(agent, await waiting_input(agent, "Which size of hat?"), SIZE)
+        order = await answer(agent, await waiting_input(agent, "Order hat in size 7?"), YES)
 
         async def is_completed() -> bool:
             return bool((await agent.http.get("/runs/run_1")).json()["status"] == "completed")
@@ -254,5 +254,6 @@ async def test_a_process_may_die_at_each_step_before_the_answer(rig: Rig, notes:
         results = agent.results_sent()
     await store.aclose()
 
+    assert (size.status_code, order.status_code) == (200, 200)
     assert results == ["ordered hat in size 7"]
     assert shop.ordered == ["hat 7"]
