@@ -166,6 +166,7 @@ Result = TypeVar("Result")
 _LOOK = 0.1
 _LONGEST_LOOK = 1.0
 _LONGEST_PAUSE = 5.0
+_HANDOVER_SECONDS = 5.0  # a shim gives a reply without a receipt to the late reply sink after three
 _STORE_SECONDS = 600.0
 
 AfterLog = Callable[[Callable[[LogEntries], Awaitable[None]]], Awaitable[None]]
@@ -222,9 +223,10 @@ class StoredCheckpoints:
     async def wait_for_reply(self, call: ToolCallState) -> CallFinished | None:
         """Wait until the reply of a call is stored, or overdue.
 
-        It is stored by the replica that takes late replies. Return `None` if it is overdue; raises
-        `AnswersLater` if the tool has accepted the call to answer it later, and `InputNeeded` if it requests
-        input.
+        It is stored by the replica that takes late replies. A reply that came in time to a process that died
+        before it could store the reply is handed over later, so it is overdue only some seconds after it was
+        due. Return `None` if it is overdue; raises `AnswersLater` if the tool has accepted the call to answer
+        it later, and `InputNeeded` if it requests input.
         """
         pause = _LOOK
         while (found := await self._journal.find_due_call(call.event_id)) is not None:
@@ -236,6 +238,7 @@ class StoredCheckpoints:
                 raise AnswersLater
             if (request := _pending_request(stored)) is not None:
                 raise InputNeeded(request)
+            left += _HANDOVER_SECONDS
             if left <= 0:
                 return None
             await asyncio.sleep(min(pause, left))

@@ -20,7 +20,9 @@ from beckon_agent.api.events.owed_answers import AnswerSender, SendingPace
 from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.app import RunStorage, build_app
-from beckon_agent.core.run_types import Agent, Limits
+from beckon_agent.core.records import NewRun
+from beckon_agent.core.run_types import Agent, Limits, Options
+from beckon_agent.durable.base import Ask
 from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.model.client import ModelClient
 from beckon_agent.run.model_turn import DialectModel
@@ -33,7 +35,7 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_tools.app import app as tool_app
 from tests.agent.event_platform import declared, described
 from tests.agent.long.shop import order_thing, rhyme, wrap_thing
-from tests.agent.running_agent import QUICK, Still, open_door
+from tests.agent.running_agent import QUICK, Still, open_door, user
 from tests.agent.scripted_model import KEY as MODEL_KEY
 from tests.agent.scripted_model import ReceivedRequest, Script, ScriptedModel, scripted_model
 from tests.broker.broker_process import (
@@ -259,6 +261,15 @@ class Rig:
             AgentHandle("beckon", agent, DialectModel(client, "native"), tools), asyncio.Event().wait
         )
         return model, Service(roster, ToolCaller(Dispatcher(session, self.shim.url)), Metrics(), max_runs=16)
+
+
+async def begin_run(engine: RunEngine, service: Service) -> str:
+    """Begin a run of the agent in the background, and return its id."""
+    hosted = service.registry.find("beckon")
+    assert isinstance(hosted, AgentHandle)
+    new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
+    await engine.start(Ask(new, hosted, Options()))
+    return new.id
 
 
 @asynccontextmanager

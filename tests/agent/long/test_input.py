@@ -9,17 +9,13 @@ from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 
-from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.core.records import NewRun
-from beckon_agent.core.run_types import Limits, Options
-from beckon_agent.durable.base import Ask
+from beckon_agent.core.run_types import Limits
 from beckon_agent.store.sql.open import open_store
 from tests.agent.durable.crashing import Crashing
 from tests.agent.long import shop
-from tests.agent.long.rig import LongAgent, Rig
+from tests.agent.long.rig import LongAgent, Rig, begin_run
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import MISSING_FORMS, WITH_FORMS, WITH_TASKS, TaskClient
-from tests.agent.running_agent import user
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import eventually, until
 
@@ -237,10 +233,7 @@ async def test_a_process_may_die_at_each_step_before_the_answer(rig: Rig, notes:
     store = await open_store(rig.url)
     dying = Crashing(store, notes, lands=lands)
     async with rig.worker(dying, hat) as (engine, service):
-        hosted = service.registry.find("beckon")
-        assert isinstance(hosted, AgentHandle)
-        new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
-        await engine.start(Ask(new, hosted, Options()))
+        run_id = await begin_run(engine, service)
         await until(lambda: dying.dead)
     turn_is_lost = notes == 0 and not lands
     async with rig.agent(*([hat] if turn_is_lost else []), says("Done.")) as agent:
@@ -248,7 +241,7 @@ async def test_a_process_may_die_at_each_step_before_the_answer(rig: Rig, notes:
         order = await answer(agent, await waiting_input(agent, "Order hat in size 7?"), YES)
 
         async def is_completed() -> bool:
-            return bool((await agent.http.get("/runs/run_1")).json()["status"] == "completed")
+            return bool((await agent.http.get(f"/runs/{run_id}")).json()["status"] == "completed")
 
         await eventually(is_completed)
         results = agent.results_sent()

@@ -7,19 +7,16 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.core.records import NewRun
-from beckon_agent.core.run_types import Limits, Options
-from beckon_agent.durable.base import Ask
+from beckon_agent.core.run_types import Limits
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
 from tests.agent.durable.crashing import Crashing
-from tests.agent.long.rig import LongAgent, Rig, reply
+from tests.agent.long.rig import LongAgent, Rig, begin_run, reply
 from tests.agent.replay.replaying import events
 from tests.agent.running_agent import user
 from tests.agent.scripted_model import Script, asks_for, says
 from tests.broker.broker_process import write_manifests
-from tests.patience import eventually
+from tests.patience import eventually, until
 
 REPORT = asks_for(("report", {}))
 IN_SHOP = ("order", "wrap", "rhyme")
@@ -190,6 +187,19 @@ async def test_a_call_that_was_taken_as_its_agent_died_is_not_sent_again(rig: Ri
         assert len(rig.tool.calls) == 1
 
 
+async def test_a_reply_that_was_lost_with_its_agent_counts_after_the_time_of_its_call(rig: Rig) -> None:
+    rig.tool.state = "answered"
+    async with rig.agent(says("It says {}.")) as other:
+        dying = Crashing(other.store, 2, lands=False)
+        async with rig.worker(dying, asks_for(("hurried", {}))) as (engine, service):
+            run_id = await begin_run(engine, service)
+            await until(lambda: dying.dead)  # it has the reply of the tool, and cannot store it
+
+        await _ends(other.store, run_id)
+        assert other.results_sent() == ["{}"]
+        assert len(rig.tool.calls) == 1
+
+
 async def test_the_reply_to_a_call_counts_although_the_tool_is_gone_when_the_run_is_resumed(rig: Rig) -> None:
     rig.tool.gate.clear()
     rig.tool.state = "answered"
@@ -342,13 +352,10 @@ async def _dies_while_it_waits(rig: Rig, store: Store, call: Script = REPORT) ->
     """Begin a run in another process, which dies when its tool has the call; return the id of the run."""
     dying = Crashing(store, 100, lands=True)
     async with rig.worker(dying, call) as (engine, service):
-        hosted = service.registry.find("beckon")
-        assert isinstance(hosted, AgentHandle)
-        new = NewRun(id="run_1", owner="", agent="beckon", face="test", input=[user("go")], background=True)
-        await engine.start(Ask(new, hosted, Options()))
+        run_id = await begin_run(engine, service)
         await rig.tool.called()
         dying.dead = True
-    return "run_1"
+    return run_id
 
 
 async def _dies_before_its_tool_is_gone(rig: Rig, name: str) -> str:
