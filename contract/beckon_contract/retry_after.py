@@ -9,13 +9,14 @@ LONGEST = 86_400.0
 """The longest wait in seconds. A server that wants a longer one is read as if it wanted this one."""
 
 
-def read_retry_after(text: str) -> float | None:
+def read_retry_after(text: str, *, unit: float = 1.0) -> float | None:
     """Return the wait in seconds, between 0 and `LONGEST`; `None` without a value that can be read.
 
-    Some servers write decimals, which the RFC does not allow. A date that is over is no wait.
+    A number counts `unit` seconds. Some servers write decimals, which the RFC does not allow. A date that is
+    over is no wait.
     """
     try:
-        seconds = float(text)
+        seconds = float(text) * unit
     except ValueError:
         try:
             seconds = _seconds_until(text)

@@ -205,7 +205,7 @@ class ErrorReader:
             parsed = json_values.parse_json(body)
         except ValueError:
             parsed = _to_plain_text(body)
-        return self._to_error(parsed, status, retry_after(headers))
+        return self._to_error(parsed, status, requested_wait(headers))
 
     def in_answer(self, event: str, data: object) -> ModelError | None:
         """Return the error in a payload of a 200 answer, `None` without one."""
@@ -239,10 +239,13 @@ class ErrorReader:
         return " ".join(said.split())
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server wants its client to wait; OpenAI's names them in milliseconds, too."""
-    milliseconds = read_retry_after(headers.get("retry-after-ms", ""))
-    return read_retry_after(headers.get("retry-after", "")) if milliseconds is None else milliseconds / 1000
+def requested_wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that a server wants its client to wait.
+
+    OpenAI's servers send them in milliseconds, too, which are preferred.
+    """
+    exact = read_retry_after(headers.get("retry-after-ms", ""), unit=0.001)
+    return read_retry_after(headers.get("retry-after", "")) if exact is None else exact
 
 
 _WAITING: dict[int | None, type[ModelError]] = {429: RateLimited, 503: ModelOverloaded}

@@ -28,9 +28,9 @@ from beckon_agent.tool_calls.outcome import (
     call_event,
     failed_outcome,
     from_reply,
+    pause_before_retry,
     problem_in,
     read_body,
-    retry_after,
     retry_until_accepted,
     too_large,
     trace_headers,
@@ -264,7 +264,7 @@ class BrokerRoute:
         problem = problem_in(answer.content)
         record_problem(problem)
         if answer.status == 503 and not problem.get("delivered"):
-            raise NotAccepted(retry_after(answer.pause), str(problem.get("detail") or ""))
+            raise NotAccepted(pause_before_retry(answer.pause), str(problem.get("detail") or ""))
         return _from_problem(answer.status, problem)
 
     def _confirm_receipt(self, path: str) -> None:

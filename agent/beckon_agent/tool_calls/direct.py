@@ -18,9 +18,9 @@ from beckon_agent.tool_calls.outcome import (
     from_json,
     from_reply,
     is_repeatable,
+    pause_before_retry,
     problem_in,
     read_body,
-    retry_after,
     retry_until_accepted,
     too_large,
     trace_headers,
@@ -86,7 +86,8 @@ class DirectRoute:
                 return _read_answer(tool, response, content)
             if _was_not_taken(response, tool):
                 raise NotAccepted(
-                    retry_after(response.headers.get("retry-after", "")), _error_text(response, content)
+                    pause_before_retry(response.headers.get("retry-after", "")),
+                    _error_text(response, content),
                 )
             record_problem(problem_in(content))
             return _read_failure(response, content)

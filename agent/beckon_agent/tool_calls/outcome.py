@@ -290,9 +290,9 @@ def _is_doubtful(error: aiohttp.ClientConnectionError) -> bool:
     return not isinstance(error, NEVER_CONNECTED)
 
 
-def retry_after(text: str) -> float:
+def pause_before_retry(retry_after: str) -> float:
     """Return the seconds to wait by a Retry-After header.
 
     Without one, and at least, that is a short pause.
     """
-    return max(read_retry_after(text) or 0.0, _PAUSE)
+    return max(read_retry_after(retry_after) or 0.0, _PAUSE)

@@ -21,7 +21,7 @@ from beckon_agent.model.errors import (
     RateLimited,
     SchemaRejected,
     ToolsNotSupported,
-    retry_after,
+    requested_wait,
 )
 from beckon_agent.model.transport import Patience
 from tests.agent.scripted_model import (
@@ -245,6 +245,7 @@ def test_a_base_url_that_is_none_is_refused_with_an_example(base_url: str) -> No
         ({"retry-after": "3"}, 3.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after-ms": "120000"}, 120.0),
         ({"retry-after": "-1"}, 0.0),
         ({"retry-after": "soon"}, None),
         ({"retry-after": formatdate(0)}, 0.0),
@@ -255,4 +256,4 @@ def test_a_base_url_that_is_none_is_refused_with_an_example(base_url: str) -> No
 def test_retry_after_is_seconds_milliseconds_or_a_date(
     headers: dict[str, str], seconds: float | None
 ) -> None:
-    assert retry_after(headers) == seconds
+    assert requested_wait(headers) == seconds
