@@ -13,7 +13,7 @@ UV := .uv/bin/uv
 LOCAL_MODEL := cli/beckon_cli/local/local_model.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz check check-page figures fix docs lock bench bench-agent bench-cluster bench-start release dist chart site images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
+.PHONY: help setup page run ask test test-browser pictures test-clients test-faults fuzz compile-tests check check-types check-style check-page figures fix docs lock bench bench-agent bench-cluster bench-start release dist chart site images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
 
 help: ## Show the verbs
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,14 @@ ask: .venv/run ## Ask one question: make ask Q="What is 17% of 2340?"
 # Half of a test's time is waiting for processes, so there are two workers for each core; and each of the
 # hundreds of processes would compile all that it imports where bytecode may not be written.
 WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` '*' 2)
-test: check ## Style, strict types, layer rules, and every test that needs no cluster
+test: .venv/ready ## Style, strict types, layer rules, and every test that needs no cluster
+	@$(MAKE) --no-print-directory -j2 check compile-tests
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+# Pytest rewrites each assertion of a module that it imports. Without the compiled files all workers would do
+# that at once, each for every module.
+compile-tests: .venv/ready
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq >/dev/null || true
 
 test-browser: .venv/ready $(PAGE_TOOLS) ## The agent's page in a real Chromium, each view checked for accessibility
 	@sh tests/browser/chromium.sh
@@ -63,11 +69,15 @@ EXAMPLES ?= 300
 fuzz: .venv/ready ## Try the OpenAPI description with so many requests an operation: make fuzz EXAMPLES=300
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/e2e/test_openapi.py
 
-check: .venv/ready check-page ## Style, names, strict types, layer rules, dependencies, spelling
+check: check-types check-style check-page ## Style, names, strict types, layer rules, dependencies, spelling
+
+check-types: .venv/ready ## Strict types of all that is Python
+	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench lint supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py docs/brokers_page.py docs/page_types.py
+
+check-style: .venv/ready ## Style, names, layer rules, dependencies and spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/python -m lint.names
-	$(BIN)/mypy $(foreach room,$(ROOMS),$(room)/beckon_$(room)) tests bench lint supply_chain charts/generate.py docs/settings_page.py docs/resources_page.py docs/api_page.py docs/brokers_page.py docs/page_types.py
 	$(BIN)/lint-imports --no-logo
 	@for room in $(ROOMS); do (cd $$room && ../$(BIN)/deptry .) || exit 1; done
 	$(BIN)/codespell $(ROOMS) bench lint supply_chain docs deploy examples charts *.md Makefile pyproject.toml
