@@ -40,7 +40,7 @@ test: .venv/ready ## Style, strict types, layer rules, and every test that needs
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # Pytest rewrites each assertion of a module that it imports. Without the compiled files all workers would do
-# that at once, each for every module.
+# that at once, each for every module. A test that cannot be imported is an error of the tests that follow.
 compile-tests: .venv/ready
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq >/dev/null || true
 

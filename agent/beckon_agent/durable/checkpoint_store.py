@@ -223,12 +223,12 @@ class StoredCheckpoints:
     async def wait_for_reply(self, call: ToolCallState) -> CallFinished | None:
         """Wait until the reply of a call is stored, or overdue.
 
-        It is stored by the replica that takes late replies. A reply that came in time to a process that died
-        before it could store the reply is handed over later, so it is overdue only some seconds after it was
-        due. Return `None` if it is overdue; raises `AnswersLater` if the tool has accepted the call to answer
-        it later, and `InputNeeded` if it requests input.
+        It is stored by the replica that takes late replies. A reply that came in time to an earlier process,
+        which died before it could store the reply, is handed over later: it is overdue only some seconds
+        after it was due. Return `None` if it is overdue; raises `AnswersLater` if the tool has accepted the
+        call to answer it later, and `InputNeeded` if it requests input.
         """
-        pause = _LOOK
+        pause, handover = _LOOK, _HANDOVER_SECONDS if call.prepared.again else 0.0
         while (found := await self._journal.find_due_call(call.event_id)) is not None:
             stored, left = found
             if stored.state == "done":
@@ -238,7 +238,7 @@ class StoredCheckpoints:
                 raise AnswersLater
             if (request := _pending_request(stored)) is not None:
                 raise InputNeeded(request)
-            left += _HANDOVER_SECONDS
+            left += handover
             if left <= 0:
                 return None
             await asyncio.sleep(min(pause, left))
