@@ -49,6 +49,7 @@ class Registry:
             f"http://{self.host}/v2/{repository}/manifests/{tag}",
             auth=(USER, PASSWORD),
             headers={"Accept": ", ".join(f"application/vnd.{kind}+json" for kind in kinds)},
+            timeout=PATIENCE,
         )
         answer.raise_for_status()
         return answer.headers["docker-content-digest"]
@@ -98,7 +99,7 @@ def running_registry(folder: Path) -> Iterator[Registry]:
 
 def _answers(host: str) -> bool:
     try:
-        return httpx.get(f"http://{host}/v2/").status_code == 401
+        return httpx.get(f"http://{host}/v2/", timeout=PATIENCE).status_code == 401
     except httpx.TransportError:
         return False
 

@@ -9,6 +9,7 @@ from supply_chain.sbom import ROOMS
 ROOT = Path(__file__).resolve().parents[1]
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
+HTTPX_CALLS = {"Client", "AsyncClient", "request", "stream", "get", "post", "put", "patch", "delete", "head"}
 
 
 def python_files() -> list[Path]:
@@ -64,3 +65,19 @@ def test_every_package_says_what_belongs_in_it() -> None:
     ]
 
     assert silent == []
+
+
+def test_no_request_of_a_test_has_the_default_limit_of_its_client() -> None:
+    """httpx waits for five seconds, in which a busy machine may not have started what answers."""
+    hasty = []
+    for path in (ROOT / "tests").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "httpx." in text else ():
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="httpx"), attr=name)) if (
+                    name in HTTPX_CALLS
+                ):
+                    if not {"timeout", "transport"} & {keyword.arg for keyword in node.keywords}:
+                        hasty.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+
+    assert hasty == []

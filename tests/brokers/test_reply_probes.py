@@ -18,7 +18,7 @@ from beckon_operator.objects import BrokerKey
 from beckon_operator.reply_probes import ProbeTimes, ReplyProbes
 from tests.operator.documents import broker, event_type, reply_trigger, trigger
 from tests.operator.judged import Judged, words
-from tests.patience import until
+from tests.patience import PATIENCE, until
 from tests.shim.support import Shim, shim_in_front_of
 
 KEY: BrokerKey = ("team", "default")
@@ -146,4 +146,4 @@ async def test_without_an_interval_nothing_is_probed() -> None:
     metrics = Metrics()
     probes = ReplyProbes("http://127.0.0.1:9", ProbeTimes(0), lambda: {KEY}, lambda *_: None, metrics)
 
-    await asyncio.wait_for(probes.probe_brokers(), 5)
+    await asyncio.wait_for(probes.probe_brokers(), PATIENCE)

@@ -9,6 +9,7 @@ from tests.browser.conftest import Open
 from tests.browser.test_views import faults
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
+from tests.patience import PATIENCE
 
 BOOK = ("test_book", {"seat": "12A"})
 RECOVERED = "Recovered: the model wrote this call into its answer"
@@ -85,14 +86,15 @@ def test_a_decision_that_was_made_elsewhere_shows_here(
 ) -> None:
     booking(page, model)
     run = page.get_by_role("link", name="Events of this run").get_attribute("href") or ""
-    output = httpx.get(f"{platform.url}/v1/responses/{run.rpartition('/')[2]}").json()["output"]
+    response = httpx.get(f"{platform.url}/v1/responses/{run.rpartition('/')[2]}", timeout=PATIENCE)
+    output = response.json()["output"]
     answer = {
         "type": "mcp_approval_response",
         "approval_request_id": output[-1]["id"],
         "approve": True,
     }
 
-    httpx.post(f"{platform.url}/v1/responses", json={"input": [answer]}).raise_for_status()
+    httpx.post(f"{platform.url}/v1/responses", json={"input": [answer]}, timeout=PATIENCE).raise_for_status()
 
     answered(page, "All is settled.")
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
@@ -104,7 +106,8 @@ def test_a_run_that_waits_can_be_stopped_elsewhere(
     booking(page, model)
     run = page.get_by_role("link", name="Events of this run").get_attribute("href") or ""
 
-    httpx.post(f"{platform.url}/v1/responses/{run.rpartition('/')[2]}/cancel").raise_for_status()
+    cancel = f"{platform.url}/v1/responses/{run.rpartition('/')[2]}/cancel"
+    httpx.post(cancel, timeout=PATIENCE).raise_for_status()
 
     expect(turns(page).last).to_contain_text("Stopped.")
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
@@ -125,12 +128,13 @@ def test_a_question_is_decided_about_elsewhere_while_another_conversation_is_sho
 ) -> None:
     booking(page, model)
     run = page.get_by_role("link", name="Events of this run").get_attribute("href") or ""
-    output = httpx.get(f"{platform.url}/v1/responses/{run.rpartition('/')[2]}").json()["output"]
+    response = httpx.get(f"{platform.url}/v1/responses/{run.rpartition('/')[2]}", timeout=PATIENCE)
+    output = response.json()["output"]
     page.get_by_role("link", name="New chat").click()
     expect(turns(page)).to_have_count(0)
 
     answer = {"type": "mcp_approval_response", "approval_request_id": output[-1]["id"], "approve": True}
-    httpx.post(f"{platform.url}/v1/responses", json={"input": [answer]}).raise_for_status()
+    httpx.post(f"{platform.url}/v1/responses", json={"input": [answer]}, timeout=PATIENCE).raise_for_status()
     page.go_back()
 
     answered(page, "All is settled.")

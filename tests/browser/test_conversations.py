@@ -9,12 +9,14 @@ from tests.browser.chatting import answered, ask, turns
 from tests.browser.conftest import Open
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
 def _empty(platform: LocalPlatform) -> None:
-    for one in httpx.get(f"{platform.url}/v1/conversations", params={"limit": 100}).json()["data"]:
-        httpx.delete(f"{platform.url}/v1/conversations/{one['id']}")
+    kept = httpx.get(f"{platform.url}/v1/conversations", params={"limit": 100}, timeout=PATIENCE)
+    for one in kept.json()["data"]:
+        httpx.delete(f"{platform.url}/v1/conversations/{one['id']}", timeout=PATIENCE)
 
 
 def titles(page: Page) -> Locator:
@@ -99,7 +101,7 @@ def test_what_somebody_put_into_a_conversation_is_shown(open_page: Open, platfor
         {"type": "message", "role": "user", "content": "Said over the API"},
         {"type": "message", "role": "assistant", "content": "And answered there."},
     ]
-    made = httpx.post(f"{platform.url}/v1/conversations", json={"items": items}).json()
+    made = httpx.post(f"{platform.url}/v1/conversations", json={"items": items}, timeout=PATIENCE).json()
 
     page = open_page(f"{platform.url}/#/chat/{made['id']}")
 

@@ -17,6 +17,7 @@ from tests.browser.test_views import LOOKS, faults
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,8 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _no_approvals(platform: LocalPlatform) -> Iterator[None]:
     yield
-    for one in httpx.get(f"{platform.url}/approvals").json()["data"]:
-        httpx.post(f"{platform.url}/v1/responses/{one['run']}/cancel")
+    for one in httpx.get(f"{platform.url}/approvals", timeout=PATIENCE).json()["data"]:
+        httpx.post(f"{platform.url}/v1/responses/{one['run']}/cancel", timeout=PATIENCE)
 
 
 class Runs:
@@ -261,7 +262,7 @@ def test_a_run_running_can_be_stopped(runs: Runs, tmp_path: Path) -> None:
 def test_a_run_that_was_stopped_asks_for_no_word_any_more(runs: Runs) -> None:
     request = 'Book 7C\n\n<file name="notes.txt">\nhello\n</file>'
     run = runs.ask(request, asks_for(("test_book", {"seat": "7C"})))
-    httpx.post(f"{runs.url}/v1/responses/{run}/cancel")
+    httpx.post(f"{runs.url}/v1/responses/{run}/cancel", timeout=PATIENCE)
     page = runs.open()
 
     entry = page.locator(".run-row").filter(has_text="Book 7C").first

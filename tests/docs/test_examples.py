@@ -14,6 +14,7 @@ import yaml
 
 from tests.docs.blocks import PAGES, ROOT, Block, blocks, every_block, table
 from tests.e2e.local_platform import LocalPlatform, clean_environment
+from tests.patience import PATIENCE
 
 TUTORIAL = ROOT / "docs" / "write-a-tool.md"
 PROJECT = "order-status"
@@ -193,7 +194,10 @@ def test_programs_print_what_the_page_shows(documented: Documented, block: Block
 def test_the_metrics_are_those_of_the_table(documented: Documented) -> None:
     places = [documented.here(f"127.0.0.1:{port}") for port in PORTS[:3]]
     (tool,) = re.findall(r"calculator :(\d+)", documented.platform.text())
-    pages = [httpx.get(f"http://{place}/metrics").text for place in (*places, f"127.0.0.1:{tool}")]
+    pages = [
+        httpx.get(f"http://{place}/metrics", timeout=PATIENCE).text
+        for place in (*places, f"127.0.0.1:{tool}")
+    ]
     served = {name for page in pages for name in re.findall(r"^# HELP (beckon_\w+)", page, re.MULTILINE)}
 
     listed = {row[0].strip("`") for row in table(ROOT / "docs" / "operate.md", "metric")}

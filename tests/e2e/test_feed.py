@@ -63,7 +63,7 @@ def test_an_event_of_the_broker_reaches_a_client_by_its_cursor(start_platform: S
 
     def is_read() -> bool:
         # The Trigger may be newer than the broker's last look: an event before it is delivered nowhere.
-        assert httpx.post(broker, content=body, headers=dict(headers)).status_code == 202
+        assert httpx.post(broker, content=body, headers=dict(headers), timeout=PATIENCE).status_code == 202
         return bool(request(platform, "events/poll", name=PLACED, cursor=cursor)["events"])
 
     wait_until(is_read)

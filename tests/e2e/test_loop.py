@@ -180,9 +180,9 @@ def test_arguments_that_only_the_tool_refuses_are_named_in_its_reply_and_so_reco
     model.play(asks_for(("test_fail", {"kind": "refuse", "colour": "red"})), says("ok"))
 
     answer = ask(platform, store=True)
-    newest = httpx.get(f"{platform.url}/runs", params={"limit": 1}).json()["data"][0]["id"]
-    (exchanged,) = httpx.get(f"{platform.url}/runs/{newest}/events").json()["data"]
-    (call,) = httpx.get(f"{platform.url}/runs/{newest}").json()["steps"][0]["calls"]
+    newest = httpx.get(f"{platform.url}/runs", params={"limit": 1}, timeout=PATIENCE).json()["data"][0]["id"]
+    (exchanged,) = httpx.get(f"{platform.url}/runs/{newest}/events", timeout=PATIENCE).json()["data"]
+    (call,) = httpx.get(f"{platform.url}/runs/{newest}", timeout=PATIENCE).json()["steps"][0]["calls"]
 
     refusal = {
         "reason": "invalid_arguments",
@@ -302,7 +302,7 @@ def test_the_form_of_a_tool_is_filled_in_on_the_command_line(
     right = beckon("answer", form["id"], "colour=red", "coats=2", settings=settings)
     again = beckon("answer", form["id"], "--decline", settings=settings)
     wait_until(lambda: "completed" in beckon("runs", settings=settings).stdout)
-    shown = httpx.get(f"{platform.url}/runs/{form['run']}").json()
+    shown = httpx.get(f"{platform.url}/runs/{form['run']}", timeout=PATIENCE).json()
 
     assert waiting.returncode == 0, waiting.stderr
     assert "? test_paint: Which colour" in waiting.stdout

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform, clean_environment
+from tests.patience import PATIENCE
 
 EXAMPLES = os.environ.get("FUZZ_EXAMPLES")
 SCHEMATHESIS = Path(sys.executable).parent / "schemathesis"
@@ -40,13 +41,14 @@ def test_what_is_answered_is_what_the_description_says(platform: LocalPlatform, 
 
     said = found.stdout + found.stderr
     assert found.returncode == 0, said
-    operations = sum(map(len, httpx.get(f"{platform.url}/openapi.json").json()["paths"].values()))
+    description = httpx.get(f"{platform.url}/openapi.json", timeout=PATIENCE).json()
+    operations = sum(map(len, description["paths"].values()))
     assert f"Operations:       {operations} selected / {operations} total" in said
     assert "Traceback" not in platform.text()
 
 
 def test_the_description_names_every_operation(platform: LocalPlatform) -> None:
-    description = httpx.get(f"{platform.url}/openapi.json").json()
+    description = httpx.get(f"{platform.url}/openapi.json", timeout=PATIENCE).json()
     operations = [
         (path, operation) for path, methods in description["paths"].items() for operation in methods.values()
     ]
@@ -63,7 +65,7 @@ def test_the_description_names_every_operation(platform: LocalPlatform) -> None:
 
 
 def test_the_description_has_a_schema_of_every_json_answer(platform: LocalPlatform) -> None:
-    description = httpx.get(f"{platform.url}/openapi.json").json()
+    description = httpx.get(f"{platform.url}/openapi.json", timeout=PATIENCE).json()
     events = {"/events", "/events/{agent}"}  # the data of a reply event is the agent's answer
     answers = [
         (path, method, status, content["application/json"].get("schema"))

@@ -12,6 +12,7 @@ from beckon_agent.tools.query import FIND_TOOLS
 from bench.model.questions import QUESTIONS
 from tests.e2e.conftest import EXAMPLES
 from tests.e2e.local_platform import LocalPlatform
+from tests.patience import PATIENCE
 
 SECONDS = 300.0
 ASKED = [question.text for question in QUESTIONS[17:40:20]] + ["Hello, who are you?"]
@@ -39,7 +40,7 @@ def test_every_call_is_valid_and_every_run_ends(platform: LocalPlatform, questio
 
     response = _ask(platform, question, stream=stream)
 
-    run = httpx.get(f"{platform.url}/runs/{response['id']}").json()
+    run = httpx.get(f"{platform.url}/runs/{response['id']}", timeout=PATIENCE).json()
     calls = [call for step in run["steps"] for call in step["calls"]]
     assert run["status"] == response["status"]
     assert run["status"] in ("completed", "incomplete")
@@ -52,7 +53,7 @@ def test_every_call_is_valid_and_every_run_ends(platform: LocalPlatform, questio
 def test_a_question_leads_to_a_call_of_the_right_tool_and_its_result(platform: LocalPlatform) -> None:
     response = _ask(platform, "Query the database: SELECT symbol FROM elements", stream=True)
 
-    run = httpx.get(f"{platform.url}/runs/{response['id']}").json()
+    run = httpx.get(f"{platform.url}/runs/{response['id']}", timeout=PATIENCE).json()
     call = run["steps"][0]["calls"][0]
     assert (call["name"], call["failed"]) == ("sql", False)
     assert call["arguments"] == {"query": "SELECT symbol FROM elements"}

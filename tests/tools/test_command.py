@@ -166,7 +166,7 @@ def test_a_served_tool_answers_and_stops_cleanly_on_sigterm(author: Path) -> Non
         reply = from_http(response.headers.raw, response.content)
         assert reply.json() == {"expression": "17% of 2340", "result": "397.8", "exact": True}
         process.send_signal(signal.SIGTERM)
-        _, log = process.communicate(timeout=10)
+        _, log = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert [json.loads(line)["level"] for line in log.splitlines()] == ["INFO"] * len(log.splitlines())
 

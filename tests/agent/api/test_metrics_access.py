@@ -12,6 +12,7 @@ from beckon_agent.settings import Settings
 from beckon_contract.api_keys import new_entry, new_key
 from tests.agent.agent_process import serving
 from tests.e2e.local_platform import port_range
+from tests.patience import PATIENCE
 
 ANN, BOB = (Principal(f"key:{name}", frozenset(), "key") for name in ("ann", "bob"))
 
@@ -58,7 +59,7 @@ async def test_with_a_port_of_their_own_they_are_there_and_nowhere_else(tmp_path
     port = port_range()
     async with (
         serving(tmp_path, BECKON_METRICS_PORT=str(port)) as agent,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as scraper,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as scraper,
     ):
         found = await scraper.get("/metrics")
         others = [(await scraper.get(path)).status_code for path in ("/tools", "/v1/models", "/openapi.json")]

@@ -12,7 +12,7 @@ from tests.agent.running_agent import user
 from tests.agent.scripted_model import KEY, Reply, chunk, says, sse
 from tests.certified import Certified
 from tests.e2e.local_platform import port_range
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 
 def talking(until: asyncio.Event) -> Reply:
@@ -94,7 +94,9 @@ async def test_https_is_served_beside_http_and_ends_with_it(tmp_path: Path) -> N
     request = {"model": "beckon", "messages": [user("go")]}
     async with (
         serving(tmp_path / "none", says("Yes."), **settings) as agent,
-        httpx.AsyncClient(base_url=f"https://localhost:{port}", verify=certified.trust) as secure,
+        httpx.AsyncClient(
+            base_url=f"https://localhost:{port}", verify=certified.trust, timeout=PATIENCE
+        ) as secure,
     ):
         answer = await secure.post("/v1/chat/completions", json=request)
         card = (await secure.get("/.well-known/agent-card.json")).json()

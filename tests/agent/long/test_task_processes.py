@@ -11,6 +11,7 @@ from tests.agent.agent_process import AgentProcess, serving
 from tests.agent.long.rig import Rig
 from tests.agent.mcp.mcp_server import request
 from tests.agent.mcp.task_client import FORM_SESSION, WITH_BOTH, TaskClient, messages
+from tests.patience import PATIENCE
 from tests.shim.support import KEY
 
 
@@ -123,7 +124,7 @@ async def test_the_task_of_another_owner_is_not_found(rig: Rig, tmp_path: Path) 
     settings, keys = keys_of(tmp_path, "ada", "bob")
     async with (
         replica(rig, BECKON_PORT=str(rig.port), **settings) as agent,
-        httpx.AsyncClient(base_url=agent.http.base_url) as other,
+        httpx.AsyncClient(base_url=agent.http.base_url, timeout=PATIENCE) as other,
     ):
         ada, bob = bearer(agent.http, keys["ada"]), bearer(other, keys["bob"])
         created = await ada.call("report")
@@ -144,7 +145,7 @@ async def test_another_owner_does_not_answer_a_form(rig: Rig, tmp_path: Path) ->
     settings, keys = keys_of(tmp_path, "ada", "bob")
     async with (
         replica(rig, **settings) as agent,
-        httpx.AsyncClient(base_url=agent.http.base_url) as other,
+        httpx.AsyncClient(base_url=agent.http.base_url, timeout=PATIENCE) as other,
     ):
         ada, bob = bearer(agent.http, keys["ada"]), bearer(other, keys["bob"])
         ada.capabilities = WITH_BOTH

@@ -9,6 +9,7 @@ import pytest
 from supply_chain.sbom import IMAGES
 from tests.cluster.images.containers import Image
 from tests.cluster.machine.commands import wait_until
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -158,7 +159,7 @@ def wait_for(url: str, process: subprocess.Popen[str]) -> None:
             _, complaint = process.communicate()
             pytest.fail(f"it stopped by itself: {complaint}")
         try:
-            return httpx.get(url).status_code == 200
+            return httpx.get(url, timeout=PATIENCE).status_code == 200
         except httpx.TransportError:
             return False
 

@@ -12,6 +12,7 @@ from beckon_sources.api_types import object_path
 from tests.cluster.kube import Kube, until
 from tests.cluster.operator.account import Account
 from tests.cluster.operator.objects import apply, thing
+from tests.patience import PATIENCE
 
 EVENTING = "eventing.knative.dev/v1"
 CLASS = "eventing.knative.dev/broker.class"
@@ -33,6 +34,7 @@ class StatusWriter:
                 "authorization": f"Bearer {user['token']}",
                 "content-type": "application/merge-patch+json",
             },
+            timeout=PATIENCE,
         )
         self._namespace = namespace
 

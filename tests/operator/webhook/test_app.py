@@ -57,7 +57,7 @@ class Running:
     def connection(self) -> closing[HTTPSConnection]:
         """Return one connection with that trust, which is kept open."""
         host = self.service.url.removeprefix("https://")
-        return closing(HTTPSConnection(host, timeout=10, context=self.trust()))
+        return closing(HTTPSConnection(host, timeout=PATIENCE, context=self.trust()))
 
     async def post(self, body: str) -> aiohttp.ClientResponse:
         """Send a body as a review over a connection of its own; the answer has been read."""
