@@ -13,7 +13,7 @@ from tests.agent.scripted_model import asks_for, refuses, says
 from tests.browser.chatting import announced
 from tests.browser.conftest import DESKTOP, Open
 from tests.browser.run_manifests import run_manifests
-from tests.browser.test_views import LOOKS, faults
+from tests.browser.test_views import SIZES, faults_in_both_themes
 from tests.e2e.conftest import Start
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.model_thread import ModelThread
@@ -339,19 +339,18 @@ def test_the_keyboard_opens_and_closes_a_row(runs: Runs) -> None:
     expect(row(page, "test_next")).to_have_attribute("aria-expanded", "false")
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "scene", ["list", "answer", "call", "events", "dead", "delivered", "waiting", "replay"]
 )
-def test_the_view_is_for_everybody(runs: Runs, scene: str, look: dict[str, object]) -> None:
-    page = prepared(runs, scene, look)
+def test_the_view_is_for_everybody(runs: Runs, scene: str, size: str) -> None:
+    page = prepared(runs, scene, viewport=SIZES[size])
 
-    assert faults(page) == []
-    width = page.viewport_size["width"] if page.viewport_size else DESKTOP["width"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert faults_in_both_themes(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"]
 
 
-def prepared(runs: Runs, scene: str, look: dict[str, object]) -> Page:
+def prepared(runs: Runs, scene: str, **look: object) -> Page:
     """Return the page with a scene."""
     if scene == "dead":
         page = runs.open(runs.ask("Dead", asks_for(("test_dead", {})), says("No.")), **look)

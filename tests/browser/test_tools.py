@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.chatting import announced
-from tests.browser.conftest import DESKTOP, Open
+from tests.browser.conftest import Open
 from tests.browser.run_manifests import run_manifests
-from tests.browser.test_views import LOOKS, faults
+from tests.browser.test_views import SIZES, faults_in_both_themes
 from tests.e2e.local_platform import LocalPlatform
 
 
@@ -256,10 +256,10 @@ def test_the_keyboard_alone_is_enough(view: Open) -> None:
     expect(page.get_by_role("alert")).to_contain_text("no seats left")
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scene", ["list", "tool", "broken", "problems", "reply"])
-def test_the_view_is_for_everybody(view: Open, scene: str, look: dict[str, object]) -> None:
-    page = view({"list": "", "broken": "default/test.far"}.get(scene, "test_order"), **look)
+def test_the_view_is_for_everybody(view: Open, scene: str, size: str) -> None:
+    page = view({"list": "", "broken": "default/test.far"}.get(scene, "test_order"), viewport=SIZES[size])
     if scene == "list":
         expect(rows(page)).not_to_have_count(0)
     elif scene == "broken":
@@ -275,6 +275,5 @@ def test_the_view_is_for_everybody(view: Open, scene: str, look: dict[str, objec
             else page.get_by_text("fewer than 2")
         ).to_be_visible()
 
-    assert faults(page) == []
-    width = page.viewport_size["width"] if page.viewport_size else DESKTOP["width"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert faults_in_both_themes(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"]

@@ -204,8 +204,9 @@ def test_every_value_that_a_page_names_exists(page: str) -> None:
         code for code in re.findall(r"`([a-zA-Z]+\.[a-zA-Z.]+)`", text) if code.split(".")[0] in sections
     }
     set_ = set(re.findall(r"--set ([a-zA-Z.]+)=", text))
+    there = values()
 
-    assert [name for name in sorted(shown | set_) if not exists(name, values())] == []
+    assert [name for name in sorted(shown | set_) if not exists(name, there)] == []
     assert shown or page == "README.md"
 
 

@@ -1,4 +1,4 @@
-"""Every test of long tools runs on both databases, as those of the store do."""
+"""Tests of long tools run on both databases, but for those about what clients see."""
 
 from collections.abc import AsyncIterator
 

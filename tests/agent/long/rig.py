@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import httpx
+import pytest
 from aiohttp import web
 
 from beckon_agent.agents.folder import FolderSource
@@ -56,6 +57,8 @@ from tests.tools.serving import configured
 BEAT = EnginePace(hold=0.6, beat=0.05, look=0.02)
 SENDING = SendingPace(look=0.02, first_pause=0.02, longest_pause=0.1)
 _QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
+ON_POSTGRESQL = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+"""For modules about the requests of clients: those about processes that die run on both databases."""
 LIMITS = Limits(call_timeout=30)
 """A reply whose process has died reaches the next one after 4 s, and on a busy machine much later."""
 

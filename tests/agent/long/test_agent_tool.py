@@ -4,11 +4,13 @@ import pytest
 from mcp import Client
 
 from beckon_agent.api.mcp.server import McpSettings
-from tests.agent.long.rig import Rig
+from tests.agent.long.rig import ON_POSTGRESQL, Rig
 from tests.agent.long.test_approvals_by_form import ACCEPTED, Person, sdk_client
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import WITH_BOTH, WITH_FORMS, TaskClient
 from tests.agent.scripted_model import asks_for, refuses, says
+
+pytestmark = ON_POSTGRESQL
 
 WITH_AGENT = McpSettings(agent_tool=True)
 MESSAGE = {"message": "How many pages?"}

@@ -8,7 +8,7 @@ from mcp.client import ClientRequestContext
 from mcp_types import ElicitRequestParams, ElicitResult
 
 from beckon_agent.core.run_types import Limits
-from tests.agent.long.rig import LongAgent, Rig
+from tests.agent.long.rig import ON_POSTGRESQL, LongAgent, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN, request
 from tests.agent.mcp.task_client import (
     FORM_SESSION,
@@ -20,6 +20,8 @@ from tests.agent.mcp.task_client import (
     messages,
 )
 from tests.patience import eventually
+
+pytestmark = ON_POSTGRESQL
 
 SLOW = Limits(call_timeout=60)
 ACCEPTED = {"action": "accept", "content": {"reason": "it is Tuesday"}}

@@ -7,11 +7,13 @@ from mcp import Client
 
 from beckon_agent.api.mcp.server import McpSettings
 from tests.agent.long import shop
-from tests.agent.long.rig import Rig
+from tests.agent.long.rig import ON_POSTGRESQL, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import MISSING_FORMS, WITH_FORMS, TaskClient
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import PATIENCE, eventually
+
+pytestmark = ON_POSTGRESQL
 
 WITH_AGENT = McpSettings(agent_tool=True)
 MESSAGE = {"message": "How many pages?"}

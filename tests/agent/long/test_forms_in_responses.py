@@ -7,9 +7,11 @@ import httpx
 import pytest
 
 from tests.agent.long import shop
-from tests.agent.long.rig import LongAgent, Rig
+from tests.agent.long.rig import ON_POSTGRESQL, LongAgent, Rig
 from tests.agent.responses.running_face import events_of
 from tests.agent.scripted_model import asks_for, says
+
+pytestmark = ON_POSTGRESQL
 
 HAT = asks_for(("order", {"name": "hat"}))
 

@@ -8,10 +8,12 @@ from aiohttp import web
 
 from tests.agent.agui.conftest import kinds, read_events, result_of, text_of, user
 from tests.agent.long import shop
-from tests.agent.long.rig import LongAgent, Rig, reply
+from tests.agent.long.rig import ON_POSTGRESQL, LongAgent, Rig, reply
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import PATIENCE, eventually
 from tests.shim.support import Posted
+
+pytestmark = ON_POSTGRESQL
 
 HAT = asks_for(("order", {"name": "hat"}))
 SIZE = {"size": 7}

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from beckon_agent.api.responses.item_types import PROGRESS
-from tests.agent.long.rig import LongAgent, Rig, report
+from tests.agent.long.rig import ON_POSTGRESQL, LongAgent, Rig, report
 from tests.agent.scripted_model import asks_for, says
 from tests.patience import eventually
+
+pytestmark = ON_POSTGRESQL
 
 REPORT = asks_for(("report", {}))
 

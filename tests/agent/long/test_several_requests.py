@@ -16,11 +16,13 @@ from mcp_types import (
 )
 
 from beckon_agent.core.run_types import Limits
-from tests.agent.long.rig import Rig
+from tests.agent.long.rig import ON_POSTGRESQL, Rig
 from tests.agent.long.test_input import answer, waiting_input
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import WITH_FORMS, WITH_TASKS, TaskClient
 from tests.agent.scripted_model import asks_for, says
+
+pytestmark = ON_POSTGRESQL
 
 HAT = {"name": "hat"}
 RED: dict[str, Any] = {"action": "accept", "content": {"colour": "red"}}

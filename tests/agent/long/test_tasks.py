@@ -6,11 +6,13 @@ import pytest
 from mcp import Client
 
 from beckon_agent.core.run_types import Limits
-from tests.agent.long.rig import Rig
+from tests.agent.long.rig import ON_POSTGRESQL, Rig
 from tests.agent.mcp.mcp_server import LEGACY, MODERN
 from tests.agent.mcp.task_client import TASKS, TaskClient
 from tests.agent.scripted_model import says
 from tests.patience import eventually
+
+pytestmark = ON_POSTGRESQL
 
 SLOW = Limits(call_timeout=60)
 
