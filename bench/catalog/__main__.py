@@ -82,7 +82,7 @@ class Plan:
 
 async def measure(kube: Kube, plan: Plan) -> None:
     """Set everything up, measure, and print."""
-    node = kube.get("nodes")["items"][0]["status"]["addresses"]
+    node = kube.list_objects("nodes")[0]["status"]["addresses"]
     address = next(one["address"] for one in node if one["type"] == "InternalIP")
     async with model_server(address) as (model, model_url), reach(kube) as api:
         components = beckon.CALLS | {"agent"} | (beckon.BROKER_CLASS if plan.has_own_class else set())

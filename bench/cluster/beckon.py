@@ -39,7 +39,7 @@ class AnotherOperator(Exception):
 def refuse_another_operator(kube: Kube) -> None:
     """Raise `AnotherOperator` where one runs."""
     labels = "app.kubernetes.io/name=beckon,app.kubernetes.io/component=operator"
-    found = kube.get("deployments", "--all-namespaces", "--selector", labels)["items"]
+    found = kube.list_objects("deployments", labels, everywhere=True)
     for deployment in found:
         where, name = deployment["metadata"]["namespace"], deployment["metadata"]["name"]
         if deployment["spec"].get("replicas", 1) and where != kube.namespace:

@@ -66,5 +66,5 @@ def service_address(kube: Kube, name: str) -> str:
 
 def ready_pods(kube: Kube, selector: str) -> dict[str, str]:
     """Return the uids of the running pods with these labels by their names."""
-    pods = kube.get("pods", "--selector", selector, "--field-selector", "status.phase=Running")["items"]
+    pods = [pod for pod in kube.list_objects("pods", selector) if pod["status"]["phase"] == "Running"]
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}

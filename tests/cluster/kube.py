@@ -1,4 +1,4 @@
-"""kubectl, as the tests and the people who read them use it."""
+"""A cluster: objects are read from its API server, and changed with kubectl."""
 
 import json
 import os
@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.cluster.reading import ReadingFailed, reader
+
 Found = TypeVar("Found")
 
 
 class KubectlFailed(AssertionError):
-    """kubectl answered with an error; the message is the command and what it said."""
+    """kubectl or the API server answered with an error; the message is the request and the answer."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,43 @@ class Kube:
             return self.run("apply", *flags, "-f", str(manifest))
         return self.run("apply", *flags, "-f", "-", stdin=manifest)
 
-    def get(self, *what: str) -> dict[str, Any]:
-        """Return an object, or a list of them, as the API server has it."""
-        found: dict[str, Any] = json.loads(self.run("get", *what, "-o", "json"))
+    def get(self, resource: str, name: str) -> dict[str, Any]:
+        """Return an object as the API server has it; raise `KubectlFailed` without it."""
+        found = self.find(resource, name)
+        if found is None:
+            raise KubectlFailed(f"the namespace {self.namespace} has no {resource} {name}")
         return found
 
-    def find(self, *what: str) -> dict[str, Any] | None:
+    def find(self, resource: str, name: str) -> dict[str, Any] | None:
         """Return an object, `None` where there is none."""
-        text = self.run("get", *what, "-o", "json", "--ignore-not-found")
-        return json.loads(text) if text.strip() else None
+        return self._read(self.namespace, resource, name)
+
+    def managed_fields(self, resource: str, name: str) -> list[dict[str, Any]]:
+        """Return which manager has set which fields of an object."""
+        found = json.loads(self.run("get", resource, name, "-o", "json", "--show-managed-fields"))
+        fields: list[dict[str, Any]] = found["metadata"]["managedFields"]
+        return fields
+
+    def list_objects(
+        self, resource: str, selector: str = "", *, everywhere: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return the objects with the labels of a selector, of this namespace or of all."""
+        found = self._read("" if everywhere else self.namespace, resource, selector=selector)
+        if found is None:
+            raise KubectlFailed(f"{resource} are not served any more")
+        items: list[dict[str, Any]] = found["items"]
+        return items
+
+    def _read(
+        self, namespace: str, resource: str, name: str = "", selector: str = ""
+    ) -> dict[str, Any] | None:
+        try:
+            found = reader(self.kubeconfig).read(namespace, resource, name, selector)
+        except ReadingFailed as error:
+            raise KubectlFailed(str(error)) from None
+        for each in found.get("items", (found,)) if found else ():
+            each["metadata"].pop("managedFields", None)  # as long as the object, and of interest to few
+        return found
 
     def wait(self, *what: str, condition: str = "Ready", timeout: int = 60) -> None:
         """Wait for a condition with `kubectl wait`; the object must exist."""

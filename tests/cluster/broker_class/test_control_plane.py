@@ -75,7 +75,7 @@ def test_references_of_every_kind_are_resolved(ours: Kube) -> None:
     apply(ours, channel, service)
     for name in ("channel", "service"):
         becomes(ours, "trigger", name, "True")
-    url = ours.get("channels.messaging.knative.dev/pipe")["status"]["address"]["url"]
+    url = ours.get("channels.messaging.knative.dev", "pipe")["status"]["address"]["url"]
     assert ours.get("trigger", "channel")["status"]["subscriberUri"] == url
     address = f"http://plain.{ours.namespace}.svc.cluster.local/calls"
     assert ours.get("trigger", "service")["status"]["subscriberUri"] == address
@@ -183,9 +183,9 @@ def test_brokers_of_other_classes_are_left_to_their_controllers(ours: Kube) -> N
     ours.wait("trigger/theirs", timeout=90)
 
     for kind, name in (("broker", "memory"), ("trigger", "theirs")):
-        managers = ours.get(kind, name, "--show-managed-fields")["metadata"]["managedFields"]
+        managers = ours.managed_fields(kind, name)
         assert "beckon-operator" not in {one["manager"] for one in managers}
-    managers = ours.get("broker", "default", "--show-managed-fields")["metadata"]["managedFields"]
+    managers = ours.managed_fields("broker", "default")
     assert {one["manager"] for one in managers if one.get("subresource") == "status"} == {"beckon-operator"}
 
 
@@ -207,7 +207,7 @@ def test_many_triggers_become_ready(ours: Kube) -> None:
     apply(ours, *(trigger(name, {"uri": f"http://{name}.example.svc"}) for name in names))
 
     def are_ready() -> bool:
-        found = ours.get("triggers")["items"]
+        found = ours.list_objects("triggers")
         return len(found) == len(names) and all(condition(one, "Ready")[0] == "True" for one in found)
 
     until(are_ready, within=60, what="a hundred ready Triggers")

@@ -121,7 +121,7 @@ def restarts(kube: Kube) -> dict[str, int]:
     """Return how often the containers of Beckon's pods were started again; pods that go are left out."""
     pods = [
         pod
-        for pod in kube.within(NAMESPACE).get("pods")["items"]
+        for pod in kube.within(NAMESPACE).list_objects("pods")
         if "deletionTimestamp" not in pod["metadata"]
     ]
     return {

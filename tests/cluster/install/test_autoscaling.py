@@ -43,9 +43,7 @@ def test_more_shims_run_while_more_calls_wait(helm: Helm, namespace: Kube) -> No
     try:
         with metrics_served(namespace):
             shim = helm.kube.within(NAMESPACE)
-            until(
-                lambda: "ValidMetricFound" in shim.run("get", "hpa", "beckon-shim", "-o", "json"), within=90
-            )
+            until(lambda: "ValidMetricFound" in str(shim.get("hpa", "beckon-shim")), within=90)
             assert shim.get("deployment", "beckon-shim")["spec"]["replicas"] == 1
             with waiting_calls(helm.kube):
                 until(

@@ -75,8 +75,8 @@ def platform(release: Helm) -> Iterator[Platform]:
 
 def pods(kube: Kube, component: str) -> list[str]:
     """Return the names of the pods of a component."""
-    listed = kube.within(NAMESPACE).get("pods", f"--selector=app.kubernetes.io/component={component}")
-    return [each["metadata"]["name"] for each in listed["items"]]
+    listed = kube.within(NAMESPACE).list_objects("pods", f"app.kubernetes.io/component={component}")
+    return [each["metadata"]["name"] for each in listed]
 
 
 def sample(kube: Kube, pod: str, metric: str) -> float:

@@ -136,7 +136,7 @@ def _offers(agent: str, key: str) -> bool:
 
 def _replies(kube: Kube, fate: str) -> float:
     """Return how many replies the replicas of the shim took with this fate."""
-    pods = kube.within(NAMESPACE).get("pods", "--selector=app.kubernetes.io/component=shim")["items"]
+    pods = kube.within(NAMESPACE).list_objects("pods", "app.kubernetes.io/component=shim")
     urls = [f"http://{pod['status']['podIP']}:8083/metrics" for pod in pods]
     lines = [line for url in urls for line in httpx.get(url, timeout=30).text.splitlines()]
     sample = f'beckon_shim_replies_total{{fate="{fate}"}} '

@@ -55,7 +55,7 @@ def calls_replied(kube: Kube) -> float:
     """Return how many calls the replicas of the shim have been replied to."""
     within = kube.within(NAMESPACE)
     total = 0.0
-    for pod in within.get("pods", "--selector=app.kubernetes.io/component=shim")["items"]:
+    for pod in within.list_objects("pods", "app.kubernetes.io/component=shim"):
         forward = Forward(within, f"pod/{pod['metadata']['name']}", 8083)
         text = httpx.get(f"{forward.url}/metrics", timeout=30).text
         forward.close()

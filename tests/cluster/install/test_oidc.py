@@ -33,7 +33,7 @@ def test_tokens_of_an_issuer_open_what_their_groups_may_use(helm: Helm, tmp_path
     kube = helm.kube.within("default")
     if places().kubeconfig != kube.kubeconfig:
         pytest.skip("pods of a cluster elsewhere do not reach an issuer on this machine")
-    node = kube.get("nodes")["items"][0]["status"]["addresses"]
+    node = kube.list_objects("nodes")[0]["status"]["addresses"]
     address = next(one["address"] for one in node if one["type"] == "InternalIP")
     with issuing(address, tmp_path) as issuer:
         kube.run("create", "namespace", NAMESPACE)

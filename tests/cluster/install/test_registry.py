@@ -138,7 +138,7 @@ def test_the_kubelet_pulls_with_the_secret(
 
         ran = {
             status["image"]
-            for pod in kube.get("pods", "--selector=app.kubernetes.io/name=beckon")["items"]
+            for pod in kube.list_objects("pods", "app.kubernetes.io/name=beckon")
             for status in pod["status"]["containerStatuses"]
         }
         assert ran

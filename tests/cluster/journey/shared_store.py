@@ -59,7 +59,7 @@ def database(kube: Kube) -> Iterator[Database]:
     """A database on this machine, so the cluster must be here as well."""
     if places().kubeconfig != kube.kubeconfig:
         pytest.skip("pods of a cluster elsewhere do not reach a database on this machine")
-    node = kube.get("nodes")["items"][0]["status"]["addresses"]
+    node = kube.list_objects("nodes")[0]["status"]["addresses"]
     address = next(one["address"] for one in node if one["type"] == "InternalIP")
     with socket.socket() as probe:
         probe.bind((address, 0))
@@ -100,7 +100,7 @@ def rolled_out(kube: Kube) -> None:
 
 
 def agents(kube: Kube) -> list[str]:
-    found = kube.get("pods", "--selector=app.kubernetes.io/component=agent")["items"]
+    found = kube.list_objects("pods", "app.kubernetes.io/component=agent")
     return [pod["metadata"]["name"] for pod in found]
 
 

@@ -23,7 +23,7 @@ def _alone(kube: Kube) -> Iterator[None]:
         return
     installed.run("scale", "deployment/beckon-operator", "--replicas=0")
     pods = "app.kubernetes.io/component=operator"
-    until(lambda: not installed.get("pods", "-l", pods)["items"], within=60, what="an operator that is gone")
+    until(lambda: not installed.list_objects("pods", pods), within=60, what="an operator that is gone")
     yield
     installed.run("scale", "deployment/beckon-operator", f"--replicas={found['spec']['replicas']}")
     installed.run("rollout", "status", "deployment/beckon-operator", "--timeout=120s")

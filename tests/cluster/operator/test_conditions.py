@@ -160,7 +160,7 @@ def test_event_types_of_one_name_are_reported_and_both_work(whole: Kube) -> None
     message = becomes(whole, "Declared", "NameCollision", "get-weather")
     assert "get.weather" in message
     assert becomes(whole, "Declared", "NameCollision")
-    namespace_names = {found["spec"]["name"] for found in whole.get("tools")["items"]}
+    namespace_names = {found["spec"]["name"] for found in whole.list_objects("tools")}
     assert len(namespace_names) == 2
     becomes(whole, "Ready", "Ready", "get-weather")
 
@@ -326,7 +326,7 @@ def test_what_is_no_tool_or_no_more_has_no_tool(whole: Kube) -> None:
     until(lambda: whole.find("tool", "get.weather"), what="the Tool")
     whole.run("delete", "eventtype", "get.weather")
     until(lambda: whole.find("tool", "get.weather") is None, what="the end of the Tool")
-    assert whole.get("tools")["items"] == []
+    assert whole.list_objects("tools") == []
 
 
 def test_what_somebody_does_to_a_tool_is_undone(whole: Kube) -> None:

@@ -147,7 +147,7 @@ def _unserved(kube: Kube, version: str) -> Iterator[None]:
 
 def _serve(kube: Kube, version: str, *, served: bool) -> None:
     name = "eventtypes.eventing.knative.dev"
-    versions = json.loads(kube.run("get", "crd", name, "-o", "json"))["spec"]["versions"]
+    versions = kube.get("crd", name)["spec"]["versions"]
     at = [found["name"] for found in versions].index(version)
     patch = [{"op": "replace", "path": f"/spec/versions/{at}/served", "value": served}]
     kube.run("patch", "crd", name, "--type=json", "-p", json.dumps(patch))

@@ -156,7 +156,7 @@ def asleep(kube: Kube, service: Service) -> None:
     selector = f"serving.knative.dev/service={service.name}"
 
     def sleeping() -> bool:
-        deployments = kube.get("deployments", "-l", selector)["items"]
+        deployments = kube.list_objects("deployments", selector)
         return bool(deployments) and all(not one["spec"]["replicas"] for one in deployments)
 
     until(sleeping, within=120, what=f"the sleep of {service.name}")

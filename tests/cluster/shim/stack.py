@@ -1,6 +1,5 @@
 """A shim, a Broker, an echo tool and a caller, in a namespace of their own."""
 
-import json
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -181,5 +180,5 @@ def _wait_until_it_works(kube: Kube) -> None:
 
 def shims(kube: Kube) -> list[str]:
     """Return the names of the shim's pods that are not going."""
-    pods = json.loads(kube.run("get", "pods", "-l", SHIM, "-o", "json"))["items"]
+    pods = kube.list_objects("pods", SHIM)
     return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]

@@ -110,8 +110,8 @@ def is_everywhere(shim: Kube, keys: str) -> bool:
 
 def readers(shim: Kube) -> list[str]:
     pods = [
-        *shim.get("pods", "-l", SHIM)["items"],
-        *shim.get("pods", "-l", "app=caller")["items"],
+        *shim.list_objects("pods", SHIM),
+        *shim.list_objects("pods", "app=caller"),
     ]
     return [pod["metadata"]["name"] for pod in pods]
 

@@ -56,16 +56,16 @@ def _remove_policies(kube: Kube) -> None:
 
 def _are_gone(kube: Kube) -> bool:
     """Delete what there is; return whether no controller that still has the old setting made it anew."""
-    for policy in kube.get("eventpolicies", "--all-namespaces")["items"]:
+    for policy in kube.list_objects("eventpolicies", everywhere=True):
         name, namespace = policy["metadata"]["name"], policy["metadata"]["namespace"]
         kube.within(namespace).run("delete", "eventpolicy", name, "--ignore-not-found")
     time.sleep(_NOTICED)
-    policies = kube.get("eventpolicies", "--all-namespaces")["items"]
+    policies = kube.list_objects("eventpolicies", everywhere=True)
     return not policies and not _unready_channels(kube)
 
 
 def _unready_channels(kube: Kube) -> list[str]:
-    channels = kube.get("inmemorychannels", "--all-namespaces")["items"]
+    channels = kube.list_objects("inmemorychannels", everywhere=True)
     remaining = (channel for channel in channels if "deletionTimestamp" not in channel["metadata"])
     return [channel["metadata"]["name"] for channel in remaining if condition(channel, "Ready")[0] != "True"]
 

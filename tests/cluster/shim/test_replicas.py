@@ -43,7 +43,7 @@ def during(kube: Kube, act: Act, way: str = "plain") -> Load:
 
 def restarts(kube: Kube) -> int:
     """Return how often containers of Eventing have begun again."""
-    pods = kube.within("knative-eventing").get("pods")["items"]
+    pods = kube.within("knative-eventing").list_objects("pods")
     return sum(one["restartCount"] for pod in pods for one in pod["status"].get("containerStatuses", ()))
 
 

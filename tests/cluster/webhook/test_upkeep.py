@@ -63,7 +63,7 @@ def test_replicas_are_replaced_and_no_event_type_is_missed(hook: Hook) -> None:
         assert keeps(hook, BATCH)
         status = hook.kube.get("deployment", "beckon-webhook")["status"]
         new = status.get("observedGeneration", 0) > before and status.get("updatedReplicas") == 2
-        pods = hook.kube.get("pods", "-l", "app.kubernetes.io/component=webhook")["items"]
+        pods = hook.kube.list_objects("pods", "app.kubernetes.io/component=webhook")
         return bool(new and len(pods) == 2 and status.get("availableReplicas") == 2)
 
     until(replaced, within=150, what="the roll-out")
@@ -72,7 +72,7 @@ def test_replicas_are_replaced_and_no_event_type_is_missed(hook: Hook) -> None:
 
 def test_without_the_webhook_event_types_are_written_as_they_are(hook: Hook) -> None:
     hook.kube.run("scale", "deployment/beckon-webhook", "--replicas=0")
-    until(lambda: not hook.kube.get("pods", "-l", "app.kubernetes.io/component=webhook")["items"], within=90)
+    until(lambda: not hook.kube.list_objects("pods", "app.kubernetes.io/component=webhook"), within=90)
     failed, began = hook.failed_open(), time.monotonic()
 
     hook.kube.apply(event_type("weather", TEXT))

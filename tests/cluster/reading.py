@@ -1,0 +1,114 @@
+"""Objects of a cluster, read with one request each: a kubectl takes a quarter of a second to start."""
+
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+from kubernetes import config
+from kubernetes.client import Configuration
+
+from tests.patience import PATIENCE
+
+_JSON = {"accept": "application/json"}
+_DISCOVERY = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+
+
+class ReadingFailed(Exception):
+    """The API server refused a request, or serves no such resource; the message says which."""
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A resource that the API server serves, with the names that kubectl takes for it."""
+
+    root: str
+    plural: str
+    group: str
+    names: frozenset[str]
+    namespaced: bool
+
+    def path(self, namespace: str, name: str) -> str:
+        parts = [self.root]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        return "/".join([*parts, self.plural, *([name] if name else [])])
+
+
+class ApiReader:
+    """Reads objects as the user of a kubeconfig."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        access = Configuration()
+        config.load_kube_config(str(kubeconfig), client_configuration=access)  # type: ignore[no-untyped-call]  # the package's
+        context = ssl.create_default_context(cafile=access.ssl_ca_cert)
+        if access.cert_file:
+            context.load_cert_chain(access.cert_file, access.key_file)
+        token = access.get_api_key_with_prefix("BearerToken")
+        headers = {"authorization": token} if token else {}
+        self._http = httpx.Client(base_url=access.host, verify=context, headers=headers, timeout=PATIENCE)
+        self._served: list[_Served] = []
+
+    def read(
+        self, namespace: str, resource: str, name: str = "", selector: str = ""
+    ) -> dict[str, Any] | None:
+        """Return an object, or the list of those with the labels of a selector; `None` without the object.
+
+        `resource` is what kubectl takes: the singular, plural or short name, with the group after a dot where
+        several have it. An empty namespace stands for all. Raises `ReadingFailed`.
+        """
+        query = {"labelSelector": selector} if selector else {}
+        answer = self._get(self._find(resource).path(namespace, name), query)
+        if answer.status_code == 404:
+            return None
+        found: dict[str, Any] = _checked(answer).json()
+        return found
+
+    def _get(self, path: str, query: Mapping[str, str], headers: Mapping[str, str] = _JSON) -> httpx.Response:
+        try:
+            return self._http.get(path, params=query, headers=headers)
+        except httpx.TransportError as error:
+            raise ReadingFailed(f"GET {path}: {error!r}") from None
+
+    def _find(self, resource: str) -> _Served:
+        found = self._find_known(resource)
+        if found is None:
+            self._served = [
+                one
+                for root in ("/api", "/apis")
+                for one in _served(root, _checked(self._get(root, {}, _DISCOVERY)))
+            ]
+            found = self._find_known(resource)
+        if found is None:
+            raise ReadingFailed(f"the API server serves no resource {resource!r}")
+        return found
+
+    def _find_known(self, resource: str) -> _Served | None:
+        word, _, group = resource.partition(".")
+        return next((one for one in self._served if word in one.names and group in ("", one.group)), None)
+
+
+def _served(root: str, answer: httpx.Response) -> Iterator[_Served]:
+    """Yield the resources below a root, in the order in which kubectl looks for a name."""
+    for found in answer.json()["items"]:
+        group = found["metadata"].get("name", "")
+        for version in found["versions"]:
+            for one in version.get("resources", ()):
+                names = {one["resource"], one["singularResource"], *one.get("shortNames", ())}
+                place = "/".join(filter(None, (root, group, version["version"])))
+                yield _Served(place, one["resource"], group, frozenset(names), one["scope"] == "Namespaced")
+
+
+def _checked(answer: httpx.Response) -> httpx.Response:
+    if answer.is_error:
+        raise ReadingFailed(f"GET {answer.url.path}: {answer.status_code} {answer.text[:500]}")
+    return answer
+
+
+@cache
+def reader(kubeconfig: Path) -> ApiReader:
+    """Return the reader of a kubeconfig, which all tests share."""
+    return ApiReader(kubeconfig)
