@@ -30,6 +30,10 @@ REPORT_SECONDS = 20.0
 # Static programs run in empty images; -buildvcs=false keeps the result independent of this checkout's commit.
 ENVIRONMENT = {"CGO_ENABLED": "0"}
 FLAGS = ("-trimpath", "-buildvcs=false")
+# What makes no other program, and takes a quarter of the compiler's time: debug information, which the linker
+# leaves out, and collecting the garbage of a small heap.
+_LESS_WORK = "-gcflags=all=-dwarf=false"
+_LESS_COLLECTION = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 
 
 def build_all(places: Places, products: Sequence[str]) -> None:
@@ -63,10 +67,10 @@ def build(places: Places, product: str, left: Sequence[str] = ()) -> Path:
     try:
         with Step(f"programs: {product} built"):
             follow(
-                ["go", "build", "-v", *build_flags(product), "-o", f"{folder}/", "tool"],
+                ["go", "build", "-v", *build_flags(product), _LESS_WORK, "-o", f"{folder}/", "tool"],
                 _BuildProgress(product, _count_packages(module)).take_line,
                 cwd=module,
-                environment=ENVIRONMENT,
+                environment={**ENVIRONMENT, **_LESS_COLLECTION},
             )
     except ClusterError as problem:
         cure = "; install a newer Go from go.dev/dl" if "requires go >=" in str(problem) else ""
