@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.agent.scripted_model import asks_for, refuses, says
 from tests.browser.chatting import announced
-from tests.browser.conftest import DESKTOP, Open
+from tests.browser.conftest import Open
 from tests.browser.run_manifests import run_manifests
 from tests.browser.test_views import SIZES, faults_in_both_themes
 from tests.e2e.conftest import Start
