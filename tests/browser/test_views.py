@@ -70,6 +70,7 @@ def runs(page: Page, model: ModelThread) -> None:
 
 
 Scene = Callable[[Page, ModelThread], None]
+BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 SIZES = {"desktop": DESKTOP, "phone": PHONE}
 SCENES: list[Scene] = [empty, conversation, chart, approval, editing, tools, runs]
 
@@ -88,10 +89,12 @@ def faults(page: Page) -> list[str]:
 
 def faults_in_both_themes(page: Page) -> list[str]:
     """Return the faults of a page in the light theme, and then in the dark one."""
-    found = []
+    found, backgrounds = [], set()
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
+        backgrounds.add(page.evaluate(BACKGROUND))
         found += [f"{theme}: {fault}" for fault in faults(page)]
+    assert len(backgrounds) == 2, "both themes look alike"
     return found
 
 
@@ -119,16 +122,15 @@ def test_the_theme_follows_the_system_until_somebody_chooses(
     open_page: Open, platform: LocalPlatform
 ) -> None:
     page = open_page(platform.url, color_scheme="dark")
-    background = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(background)
+    dark = page.evaluate(BACKGROUND)
 
     page.get_by_role("button", name="Light theme").click()
-    light = page.evaluate(background)
+    light = page.evaluate(BACKGROUND)
     page.reload()
 
     assert dark != light
     expect(page.get_by_role("button", name="Dark theme")).to_be_visible()
-    assert page.evaluate(background) == light
+    assert page.evaluate(BACKGROUND) == light
 
 
 def test_the_keyboard_alone_is_enough(page: Page, model: ModelThread) -> None:
