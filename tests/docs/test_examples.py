@@ -159,6 +159,7 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Documented]
     assert status == 0
 
 
+@pytest.mark.timeout(600)  # a page has dozens of commands, each with a limit of its own
 @pytest.mark.parametrize("page", SHOWING, ids=lambda page: page.name)
 def test_commands_print_what_the_page_shows(documented: Documented, page: Path) -> None:
     for block in blocks(page):
