@@ -27,6 +27,7 @@ class _Served:
 
     root: str
     plural: str
+    version: str
     group: str
     names: frozenset[str]
     namespaced: bool
@@ -58,7 +59,7 @@ class ApiReader:
         """Return an object, or the list of those with the labels of a selector; `None` without the object.
 
         `resource` is what kubectl takes: the singular, plural or short name, with the group after a dot where
-        several have it. An empty namespace stands for all. Raises `ReadingFailed`.
+        several have it, or with version and group. An empty namespace stands for all. Raises `ReadingFailed`.
         """
         query = {"labelSelector": selector} if selector else {}
         answer = self._get(self._find(resource).path(namespace, name), query)
@@ -87,19 +88,28 @@ class ApiReader:
         return found
 
     def _find_known(self, resource: str) -> _Served | None:
-        word, _, group = resource.partition(".")
-        return next((one for one in self._served if word in one.names and group in ("", one.group)), None)
+        word, _, of = resource.partition(".")
+        return next(
+            (
+                one
+                for one in self._served
+                if word in one.names and of in ("", one.group, f"{one.version}.{one.group}")
+            ),
+            None,
+        )
 
 
 def _served(root: str, answer: httpx.Response) -> Iterator[_Served]:
     """Yield the resources below a root, in the order in which kubectl looks for a name."""
     for found in answer.json()["items"]:
         group = found["metadata"].get("name", "")
-        for version in found["versions"]:
-            for one in version.get("resources", ()):
-                names = {one["resource"], one["singularResource"], *one.get("shortNames", ())}
-                place = "/".join(filter(None, (root, group, version["version"])))
-                yield _Served(place, one["resource"], group, frozenset(names), one["scope"] == "Namespaced")
+        for each in found["versions"]:
+            version = each["version"]
+            place = "/".join(filter(None, (root, group, version)))
+            for one in each.get("resources", ()):
+                names = frozenset({one["resource"], one["singularResource"], *one.get("shortNames", ())})
+                namespaced = one["scope"] == "Namespaced"
+                yield _Served(place, one["resource"], version, group, names, namespaced)
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:
