@@ -157,7 +157,8 @@ def asleep(kube: Kube, service: Service) -> None:
 
     def sleeping() -> bool:
         deployments = kube.list_objects("deployments", selector)
-        return bool(deployments) and all(not one["spec"]["replicas"] for one in deployments)
+        going = all("deletionTimestamp" in one["metadata"] for one in kube.list_objects("pods", selector))
+        return bool(deployments) and all(not one["spec"]["replicas"] for one in deployments) and going
 
     until(sleeping, within=120, what=f"the sleep of {service.name}")
 
