@@ -70,8 +70,7 @@ class PodOf:
             os.kill(pid, signal.SIGKILL)
 
     def _pods(self) -> list[Manifest]:
-        selector = f"--selector=app.kubernetes.io/component={self._component}"
-        listed: list[Manifest] = self._kube.get("pods", selector)["items"]
+        listed = self._kube.list_objects("pods", f"app.kubernetes.io/component={self._component}")
         assert listed, self._component
         return listed
 
