@@ -11,40 +11,36 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.load import Client, open_session
 from tests.faults.report import Row, rows_of, table, write_page
-from tests.faults.site import JETSTREAM, MEMORY, VICTIMS, Options, Site, running_outside, running_site
+from tests.faults.site import CALL_SECONDS, JETSTREAM, MEMORY, VICTIMS, Site, running_outside, running_site
 
 _PERIOD_SECONDS = 20.0
 _FIRST_SECONDS = 3.0
+_AWAY_SECONDS = 1.0
 _LAST_SECONDS = 5.0  # before the end, so that the part comes back under load
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is killed, for how many seconds of load, and away for how many, on platforms with which logs."""
+    """What is killed, for how many seconds of load, on platforms with which logs."""
 
     seconds: float
     logs: Sequence[str] = (MEMORY, JETSTREAM)
     victims: Sequence[str] = VICTIMS
-    options: Options = field(default_factory=Options)
-    away_seconds: float = 1.0
 
 
 async def run(plan: Plan, folder: Path) -> list[Row]:
     """Carry out a plan, and return the rows of its table."""
     async with AsyncExitStack() as stack:
         outside = await stack.enter_async_context(running_outside(folder))
-        starting = [
-            stack.enter_async_context(running_site(log, folder / log, outside, plan.options))
-            for log in plan.logs
-        ]
+        starting = [stack.enter_async_context(running_site(log, folder / log, outside)) for log in plan.logs]
         sites = [await each for each in starting]
         http = await stack.enter_async_context(open_session())
-        clients = [Client(site.agent, http, plan.options.call_seconds) for site in sites]
+        clients = [Client(site.agent, http, CALL_SECONDS) for site in sites]
         await asyncio.gather(*(play(site, client, plan) for site, client in zip(sites, clients, strict=True)))
         runs = [run for client in clients for run in client.runs]
         return rows_of(runs, outside.effects.count())
@@ -67,7 +63,7 @@ async def _kill(site: Site, name: str, plan: Plan) -> None:
     while True:
         await asyncio.sleep(max(0.0, begun + at - asyncio.get_running_loop().time()))
         await victim.kill()
-        await asyncio.sleep(plan.away_seconds)
+        await asyncio.sleep(_AWAY_SECONDS)
         await victim.start()
         at += _PERIOD_SECONDS
         if at > plan.seconds - _LAST_SECONDS:
@@ -93,7 +89,9 @@ def main() -> int:
     sys.stdout.write(table(rows))
     if arguments.page is not None:
         write_page(arguments.page, table(rows))
+    idle = [name for name in plan.victims if not any(row.killed == name for row in rows)]
     broken = [text for row in rows for text in row.broken_promises()]
+    broken += [f"no call was made while {name} was killed" for name in idle]
     sys.stdout.write("".join(f"broken: {text}\n" for text in broken))
     return 1 if broken else 0
 

@@ -19,6 +19,7 @@ from tests.shim.support import KEY
 
 MEMORY, JETSTREAM = "memory", "JetStream"
 VICTIMS = ("ingress", "dispatcher", "shim", "agent", "nats-server")
+CALL_SECONDS = 30.0
 
 
 class Victim(Protocol):
@@ -55,14 +56,6 @@ class Outside:
     effects: Effects
     tools: tuple[str, ...]
     model: str
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Settings of all sites: seconds of a call, and of a lease where not the default."""
-
-    call_seconds: float = 30.0
-    lease_seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -102,7 +95,7 @@ async def running_outside(folder: Path, host: str = "127.0.0.1") -> AsyncIterato
 
 
 @asynccontextmanager
-async def running_site(log: str, folder: Path, outside: Outside, options: Options) -> AsyncIterator[Site]:
+async def running_site(log: str, folder: Path, outside: Outside) -> AsyncIterator[Site]:
     """Run a platform to the end of the block."""
     found = free_ports("127.0.0.1", port_range())
     ports = {name: next(found) for name in ("ingress", "dispatcher", "shim", "replies", "agent")}
@@ -113,7 +106,7 @@ async def running_site(log: str, folder: Path, outside: Outside, options: Option
             server = NatsServer(folder / "nats").start()
             stack.callback(server.stop)
         site = Site(log, f"http://127.0.0.1:{ports['agent']}")
-        for name, part in _parts(folder, ports, outside, options, server):
+        for name, part in _parts(folder, ports, outside, server):
             site.victims[name] = part
             stack.push_async_callback(part.kill)
         await asyncio.gather(*(part.start() for part in site.victims.values()))
@@ -141,7 +134,7 @@ def _write_manifests(folder: Path, outside: Outside, replies: int) -> None:
 
 
 def _parts(
-    folder: Path, ports: Mapping[str, int], outside: Outside, options: Options, server: NatsServer | None
+    folder: Path, ports: Mapping[str, int], outside: Outside, server: NatsServer | None
 ) -> Iterator[tuple[str, Part]]:
     urls = {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
 
@@ -153,16 +146,13 @@ def _parts(
     if server is None:
         yield part("ingress", "beckon_broker", BECKON_BROKER_REPLY_INBOX=inbox)
     else:
-        stored = {"BECKON_NATS_URL": server.url}
-        if options.lease_seconds is not None:
-            stored["BECKON_BROKER_LEASE_SECONDS"] = str(options.lease_seconds)
         for role in ("ingress", "dispatcher"):
             yield part(
                 role,
                 "beckon_broker",
                 BECKON_BROKER_ROLES=role,
                 BECKON_BROKER_REPLY_INBOX=inbox,
-                **stored,
+                BECKON_NATS_URL=server.url,
             )
     yield part(
         "shim",
@@ -180,7 +170,7 @@ def _parts(
         BECKON_MODEL="m",
         BECKON_DIALECT="native",
         BECKON_STORE=f"sqlite:///{folder / 'store.db'}",
-        BECKON_CALL_TIMEOUT=str(options.call_seconds),
+        BECKON_CALL_TIMEOUT=str(CALL_SECONDS),
         BECKON_SHIM_URL=urls["shim"],
         BECKON_SHIM_KEYS=KEY,
     )

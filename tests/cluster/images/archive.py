@@ -37,13 +37,24 @@ def config(tar: Path) -> dict[str, Any]:
 def measure(tar: Path, packed: MutableMapping[str, int]) -> Size:
     """The sizes of the image in `tar`; `packed` remembers those of layers, which images share."""
     with tarfile.open(tar) as archive:
-        layers = json.load(_member(archive, "manifest.json"))[0]["Layers"]
+        layers = _layers(archive)
         for layer in layers:
             if layer not in packed:
                 packed[layer] = _packed(_member(archive, layer))
         plain = [archive.getmember(layer).size for layer in layers]
     sent = [packed[layer] for layer in layers]
     return Size(sum(plain), sum(sent), sum(plain[1:]), sent[-1])
+
+
+def upgrade_size(tar: Path) -> int:
+    """Return the bytes of the top layer of the image in `tar`, packed, which is all that an upgrade sends."""
+    with tarfile.open(tar) as archive:
+        return _packed(_member(archive, _layers(archive)[-1]))
+
+
+def _layers(archive: tarfile.TarFile) -> list[str]:
+    layers: list[str] = json.load(_member(archive, "manifest.json"))[0]["Layers"]
+    return layers
 
 
 def _packed(layer: IO[bytes]) -> int:

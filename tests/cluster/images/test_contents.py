@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from supply_chain.sbom import IMAGES
-from tests.cluster.images.archive import measure
+from tests.cluster.images.archive import upgrade_size
 from tests.cluster.images.base import SOURCES
 from tests.cluster.images.containers import Image
 from tests.cluster.images.inputs import ROOT, VERSION, reference
@@ -119,7 +119,7 @@ def test_the_kubernetes_package_that_kopf_would_load_is_not_in_the_operator(imag
 @pytest.mark.parametrize("image", IMAGES)
 def test_another_version_of_beckon_is_a_small_download(tars: Mapping[str, Path], image: str) -> None:
     # The layer with Beckon's own code and the page's libraries, compressed; dependencies are in layers below.
-    assert measure(tars[image], {}).upgrade < 2_500_000
+    assert upgrade_size(tars[image]) < 2_500_000
 
 
 def installed(image: Image) -> dict[str, Distribution]:

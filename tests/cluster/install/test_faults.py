@@ -29,7 +29,7 @@ from tests.faults.__main__ import Plan, play
 from tests.faults.load import CALLS_OF_RUN, RUNS_PER_SECOND, Client, open_session
 from tests.faults.outside import TOOLS, make_tools
 from tests.faults.report import Row, rows_of, table
-from tests.faults.site import JETSTREAM, VICTIMS, Outside, Site, running_outside
+from tests.faults.site import CALL_SECONDS, JETSTREAM, VICTIMS, Outside, Site, running_outside
 
 __all__ = ["database"]
 
@@ -152,7 +152,7 @@ async def measured(helm: Helm, store: Database, folder: Path) -> list[Row]:
             headers = {"authorization": f"Bearer {first_key(helm.kube)}"}
             async with open_session(headers) as http:
                 plan = Plan(SECONDS)
-                client = Client(site.agent, http, plan.options.call_seconds)
+                client = Client(site.agent, http, CALL_SECONDS)
                 # A probe of the operator may come while the shim has one pod of two, and make a hop.
                 before = _replies(helm.kube, "forwarded")
                 await client.load((NOTHING, site.log), SECONDS)
