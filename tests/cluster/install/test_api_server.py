@@ -1,12 +1,12 @@
 """What the API server says of every rendering: each object as it would be stored."""
 
+import json
 import re
 
 import pytest
-import yaml
 
 from tests.cluster.install.cases import CASES
-from tests.cluster.install.charts import Chart
+from tests.cluster.install.charts import Chart, read_documents
 from tests.cluster.kube import Kube
 
 
@@ -17,11 +17,10 @@ def test_the_api_server_takes_every_object(chart: Chart, namespace: Kube, case: 
         r"(?m)^  namespace: (default|team-a|team-b)$", f"  namespace: {own}", chart.text(CASES[case], own)
     )
     # The kind of the last is the Prometheus operator's, which is not here.
-    objects = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] != "ServiceMonitor"]
+    objects = [each for each in read_documents(rendered) if each and each["kind"] != "ServiceMonitor"]
 
-    said = namespace.run(
-        "apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=yaml.safe_dump_all(objects)
-    )
+    stream = "\n".join(json.dumps(each) for each in objects)
+    said = namespace.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=stream)
 
     assert len(said.splitlines()) == len(objects)
     assert len(objects) > 25

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.cluster.install.cases import BECKON, CASES
-from tests.cluster.install.charts import DEPLOY, Chart, Key, Object, Refused, by_key
+from tests.cluster.install.charts import DEPLOY, Chart, Key, Object, Refused, by_key, read_documents
 from tests.cluster.install.test_chart import OF_THE_RELEASE
 
 ON = {"brokerClass": {"enabled": True}}
@@ -34,7 +34,7 @@ def test_the_pods_of_the_class_are_those_of_the_plain_manifests(chart: Chart) ->
     folder = DEPLOY / "broker-class"
     listed = yaml.safe_load((folder / "kustomization.yaml").read_text("utf-8"))["resources"]
     texts = [(folder / name).read_text(encoding="utf-8") for name in listed]
-    wanted = by_key(each for text in texts for each in yaml.safe_load_all(text))
+    wanted = by_key(each for text in texts for each in read_documents(text))
 
     rendered = added(chart, ON)
     for each in rendered.values():

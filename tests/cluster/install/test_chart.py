@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.cluster.install.cases import CASES, KAFKA
-from tests.cluster.install.charts import CHART, DEPLOY, Chart, Key, Object, Refused, by_key
+from tests.cluster.install.charts import CHART, DEPLOY, Chart, Key, Object, Refused, by_key, read_documents
 
 OF_THE_RELEASE = {
     "helm.sh/chart",
@@ -23,7 +23,7 @@ def plain() -> dict[Key, Object]:
     """Return the plain manifests, without what Helm takes care of: namespace and CRDs."""
     listed = yaml.safe_load((DEPLOY / "kustomization.yaml").read_text("utf-8"))["resources"]
     texts = [(DEPLOY / name).read_text(encoding="utf-8") for name in listed]
-    found = by_key(each for text in texts for each in yaml.safe_load_all(text))
+    found = by_key(each for text in texts for each in read_documents(text))
     return {
         key: each for key, each in found.items() if key[0] not in ("Namespace", "CustomResourceDefinition")
     }

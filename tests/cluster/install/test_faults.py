@@ -37,7 +37,7 @@ pytestmark = pytest.mark.timeout(900)
 
 Manifest = dict[str, Any]
 NOTHING = "nothing"
-SECONDS = float(os.environ.get("FAULTS_SECONDS", "12"))  # for each part
+SECONDS = float(os.environ.get("FAULTS_SECONDS", "8"))  # for each part
 COMPONENTS = ("broker-ingress", "broker-dispatcher", "shim", "agent", "nats")
 # The node of these tests has two cores, and Knative has asked for most of them.
 SMALL = {"agent": {"replicas": 1}, "shim": {"replicas": 2}, "webhook": {"replicas": 1}}

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
 from supply_chain.chart import package_chart, push_chart
 from supply_chain.release import current_version, to_semantic
 from tests.cluster.images.building import built_images
-from tests.cluster.install.charts import KUBERNETES, Chart, Refused, by_key
+from tests.cluster.install.charts import KUBERNETES, Chart, Refused, by_key, read_documents
 from tests.cluster.install.releases import RELEASE, Helm
 from tests.cluster.machine import packages
 from tests.cluster.machine.places import POINTER
@@ -67,7 +66,7 @@ def test_the_chart_of_the_registry_renders_what_the_checkout_does(
 
     assert package.exists()
     expected = chart.render({"image": {"registry": f"{registry.host}/team"}})
-    assert by_key(yaml.safe_load_all(pulled)) == expected
+    assert by_key(read_documents(pulled)) == expected
     assert f"{registry.host}/team/beckon-agent:{current_version()}" in pulled
 
 

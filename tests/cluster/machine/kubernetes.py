@@ -221,6 +221,8 @@ def controller_manager(places: Places) -> list[str | Path]:
         f"--kubeconfig={keys / 'controller-manager.kubeconfig'}",
         "--bind-address=127.0.0.1",
         "--leader-elect=false",
+        # Tests wait for what an autoscaler does, which looks every 15 s by default.
+        "--horizontal-pod-autoscaler-sync-period=5s",
         "--use-service-account-credentials",
         f"--root-ca-file={keys / 'ca.crt'}",
         f"--service-account-private-key-file={keys / 'service-accounts.key'}",
