@@ -1,16 +1,16 @@
 """Objects of a cluster, read with one request each: a kubectl takes a quarter of a second to start."""
 
-import ssl
+import asyncio
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
-from kubernetes import config
-from kubernetes.client import Configuration
 
+from beckon_sources.kubeconfig import KubeconfigCredentials
 from tests.patience import PATIENCE
 
 _JSON = {"accept": "application/json"}
@@ -43,14 +43,16 @@ class ApiReader:
     """Reads objects as the user of a kubeconfig."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        access = Configuration()
-        config.load_kube_config(str(kubeconfig), client_configuration=access)  # type: ignore[no-untyped-call]  # the package's
-        context = ssl.create_default_context(cafile=access.ssl_ca_cert)
-        if access.cert_file:
-            context.load_cert_chain(access.cert_file, access.key_file)
-        token = access.get_api_key_with_prefix("BearerToken")
-        headers = {"authorization": token} if token else {}
-        self._http = httpx.Client(base_url=access.host, verify=context, headers=headers, timeout=PATIENCE)
+        with ThreadPoolExecutor(1) as thread:  # since the caller may be in an event loop
+            access = thread.submit(asyncio.run, KubeconfigCredentials(str(kubeconfig)).access()).result()
+        headers = {"authorization": access.authorization} if access.authorization else {}
+        self._http = httpx.Client(
+            base_url=access.server,
+            verify=access.tls or True,
+            proxy=access.proxy,
+            headers=headers,
+            timeout=PATIENCE,
+        )
         self._served: list[_Served] = []
 
     def read(

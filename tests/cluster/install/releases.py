@@ -83,9 +83,15 @@ class Helm:
         """Upgrade the release to these values, and wait until the last pod is the new one."""
         return self.run("upgrade", RELEASE, str(CHART), "--wait", "--timeout=5m", values=values)
 
-    def uninstall(self) -> str:
-        """Remove the release, and wait until its objects are gone."""
-        return self.run("uninstall", RELEASE, "--wait", "--timeout=5m", "--ignore-not-found")
+    def remove(self) -> None:
+        """Remove the release and its namespace, and wait until both are gone.
+
+        The pods get no time to end. While one is there, Kubernetes looks at a namespace again only after half
+        of that time, which is 40 s for an agent.
+        """
+        self.run("uninstall", RELEASE, "--wait", "--timeout=5m", "--ignore-not-found")
+        self.kube.within(NAMESPACE).run("delete", "pods", "--all", "--now", timeout=120)
+        self.kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
 
 
 def remains(kube: Kube, *kinds: str) -> set[str]:

@@ -52,8 +52,7 @@ def test_more_shims_run_while_more_calls_wait(helm: Helm, namespace: Kube) -> No
                     what="three ready shims",
                 )
     finally:
-        helm.uninstall()
-        helm.kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
+        helm.remove()
 
 
 @contextmanager

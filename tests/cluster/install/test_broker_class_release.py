@@ -58,8 +58,7 @@ def release(helm: Helm) -> Iterator[Helm]:
     helm.kube.run("label", "namespace", NAMESPACE, RESTRICTED)
     helm.install(VALUES)
     yield helm
-    helm.uninstall()
-    helm.kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
+    helm.remove()
 
 
 @pytest.fixture(scope="module")

@@ -115,8 +115,7 @@ def released(helm: Helm, store: Database, outside: Outside) -> Iterator[Site]:
     finally:
         for document in documents:
             kube.attempt("delete", "--ignore-not-found", "-f", "-", stdin=json.dumps(document))
-        helm.uninstall()
-        kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
+        helm.remove()
 
 
 def _described(outside: Outside) -> Iterator[Manifest]:

@@ -27,8 +27,7 @@ def release(helm: Helm) -> Iterator[Helm]:
     # Helm makes the namespace without it; what `helm test` brings has to meet it, too.
     helm.kube.run("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     yield helm
-    helm.uninstall()
-    helm.kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
+    helm.remove()
 
 
 @pytest.fixture

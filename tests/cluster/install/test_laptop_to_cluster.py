@@ -86,8 +86,7 @@ def model(helm: Helm) -> Iterator[Kube]:
     kube.run("run", MODEL, f"--image={reference('agent')}", *listens, *program)
     kube.wait(f"pod/{MODEL}", timeout=90)
     yield kube
-    helm.uninstall()
-    helm.kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
+    helm.remove()
 
 
 def test_the_page_followed_by_hand_ends_with_an_answer_of_the_users_own_model(

@@ -62,9 +62,8 @@ def release(helm: Helm) -> Iterator[Helm]:
     helm.kube.run("create", "namespace", MONITORING)
     with waiting_pod(helm.kube), waiting_pod(helm.kube.within(MONITORING)):
         yield helm
-    helm.uninstall()
-    for namespace in (NAMESPACE, MONITORING):
-        helm.kube.run("delete", "namespace", namespace, "--timeout=180s", timeout=190)
+    helm.remove()
+    helm.kube.run("delete", "namespace", MONITORING, "--timeout=180s", timeout=190)
 
 
 @pytest.fixture(scope="module")

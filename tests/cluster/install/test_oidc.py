@@ -52,8 +52,7 @@ def test_tokens_of_an_issuer_open_what_their_groups_may_use(helm: Helm, tmp_path
         finally:
             forward.close()
             kube.run("delete", "agent", "books", "--ignore-not-found")
-            helm.uninstall()
-            kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
+            helm.remove()
 
 
 def agents(forward: Forward, token: str) -> set[str]:

@@ -143,5 +143,4 @@ def test_the_kubelet_pulls_with_the_secret(
         assert ran
         assert all(image.startswith(f"{registry.host}/team/beckon-") for image in ran)
     finally:
-        helm.uninstall()
-        helm.kube.run("delete", "namespace", "beckon", "--timeout=180s", timeout=190)
+        helm.remove()

@@ -129,5 +129,4 @@ def test_a_second_install_changes_no_object(helm: Helm) -> None:
         after = remains(helm.kube, "clusterroles", "validatingadmissionpolicies", "namespaces", "secrets")
         assert after == before
     finally:
-        helm.uninstall()
-        helm.kube.run("delete", "namespace", "beckon", "--timeout=180s", timeout=190)
+        helm.remove()

@@ -61,8 +61,7 @@ def home(helm: Helm) -> Iterator[Kube]:
     kube.wait("issuer/own", timeout=90)
     helm.install({"agent": {"replicas": 1, "tls": ISSUER}, **SMALL})
     yield kube
-    helm.uninstall()
-    helm.kube.run("delete", "namespace", NAMESPACE, "--timeout=180s", timeout=190)
+    helm.remove()
 
 
 @pytest.fixture(scope="module")
