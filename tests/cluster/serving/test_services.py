@@ -14,6 +14,28 @@ from tests.cluster.platform import Platform
 from tests.cluster.serving.services import Service
 
 Make = Callable[[Service], Service]
+PATIENT = {"beckon.dev/timeout": "60s"}
+SLEEPERS = (
+    Service("sleeper"),
+    Service("crowd"),
+    Service("slow-starter", delay=6, annotations=PATIENT),
+    Service("near", direct=True),
+    Service("patient", annotations=PATIENT),
+)
+
+
+@pytest.fixture(scope="module")
+def sleeping(platform: Platform) -> Iterator[Platform]:
+    """The platform with Services that sleep, each for one test: they fall asleep at the same time."""
+    kube = platform.kube
+    for service in SLEEPERS:
+        kube.apply(service.all())
+    for wait in (offered, asleep):
+        for service in SLEEPERS:
+            wait(platform, service)
+    yield platform
+    for service in SLEEPERS:
+        kube.run("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=service.all())
 
 
 @pytest.fixture
@@ -31,65 +53,47 @@ def tool(platform: Platform) -> Iterator[Make]:
         kube.run("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=service.all())
 
 
-def test_a_service_at_zero_wakes_and_answers_a_model(platform: Platform, tool: Make) -> None:
-    sleeper = tool(Service("sleeper"))
-    offered(platform, sleeper)
-    asleep(platform.kube, sleeper)
-
-    answer = platform.ask("Use sleeper to calculate 17% of 2340")
+def test_a_service_at_zero_wakes_and_answers_a_model(sleeping: Platform) -> None:
+    answer = sleeping.ask("Use sleeper to calculate 17% of 2340")
 
     assert "397.8" in answer
 
 
-def test_thirty_calls_at_once_wake_a_service_and_are_all_answered(platform: Platform, tool: Make) -> None:
-    crowd = tool(Service("crowd"))
-    offered(platform, crowd)
-    asleep(platform.kube, crowd)
-
+def test_thirty_calls_at_once_wake_a_service_and_are_all_answered(sleeping: Platform) -> None:
     with ThreadPoolExecutor(30) as pool:
-        answers = list(pool.map(lambda n: platform.call("crowd", {"expression": f"{n}+1"}), range(30)))
+        answers = list(pool.map(lambda n: sleeping.call("crowd", {"expression": f"{n}+1"}), range(30)))
 
     assert [answer.status_code for answer in answers] == [200] * 30
     assert [answer.json()["result"]["result"] for answer in answers] == [str(n + 1) for n in range(30)]
 
 
-def test_a_service_that_starts_slowly_answers_within_its_time(platform: Platform, tool: Make) -> None:
-    slow = tool(Service("slow-starter", delay=6, annotations={"beckon.dev/timeout": "60s"}))
-    offered(platform, slow)
-    asleep(platform.kube, slow)
+def test_a_service_that_starts_slowly_answers_within_its_time(sleeping: Platform) -> None:
     begun = time.monotonic()
 
-    answer = platform.call("slow_starter", {"expression": "2+2"})
+    answer = sleeping.call("slow_starter", {"expression": "2+2"})
 
     assert answer.json()["result"]["result"] == "4"
     assert time.monotonic() - begun > 6
 
 
-def test_a_direct_call_wakes_a_service_without_a_trigger(platform: Platform, tool: Make) -> None:
-    near = tool(Service("near", direct=True))
-    offered(platform, near)
-    asleep(platform.kube, near)
-
-    answer = platform.call("near", {"expression": "17% of 2340"})
+def test_a_direct_call_wakes_a_service_without_a_trigger(sleeping: Platform) -> None:
+    answer = sleeping.call("near", {"expression": "17% of 2340"})
 
     assert answer.json()["result"]["result"] == "397.8"
-    assert condition(platform.kube.get("tool", "near"), "Routed")[1] == "Direct"
+    assert condition(sleeping.kube.get("tool", "near"), "Routed")[1] == "Direct"
 
 
-def test_a_call_survives_the_death_of_the_activator(platform: Platform, tool: Make) -> None:
-    patient = tool(Service("patient", annotations={"beckon.dev/timeout": "60s"}))
-    offered(platform, patient)
-    asleep(platform.kube, patient)
-    activator = platform.kube.within("knative-serving")
+def test_a_call_survives_the_death_of_the_activator(sleeping: Platform) -> None:
+    activator = sleeping.kube.within("knative-serving")
     activator.run("delete", "pod", "-l", "app=activator", "--grace-period=0", "--force", "--wait=false")
 
-    answer = platform.call("patient", {"expression": "6*7"})
+    answer = sleeping.call("patient", {"expression": "6*7"})
 
     assert answer.json()["result"]["result"] == "42"
 
 
 def test_no_call_fails_while_a_new_revision_rolls_out(platform: Platform, tool: Make) -> None:
-    rolled = tool(Service("rolled", annotations={"beckon.dev/timeout": "60s"}))
+    rolled = tool(Service("rolled", annotations=PATIENT))
     offered(platform, rolled)
 
     with calling(platform, "rolled") as answers:
@@ -151,16 +155,16 @@ def offered(platform: Platform, service: Service) -> None:
     )
 
 
-def asleep(kube: Kube, service: Service) -> None:
+def asleep(platform: Platform, service: Service) -> None:
     """Wait until no pod of a Service takes calls any more."""
-    selector = f"serving.knative.dev/service={service.name}"
+    kube, selector = platform.kube, f"serving.knative.dev/service={service.name}"
 
-    def sleeping() -> bool:
+    def sleeps() -> bool:
         deployments = kube.list_objects("deployments", selector)
         going = all("deletionTimestamp" in one["metadata"] for one in kube.list_objects("pods", selector))
         return bool(deployments) and all(not one["spec"]["replicas"] for one in deployments) and going
 
-    until(sleeping, within=120, what=f"the sleep of {service.name}")
+    until(sleeps, within=120, what=f"the sleep of {service.name}")
 
 
 @contextmanager
