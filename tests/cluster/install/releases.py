@@ -13,6 +13,8 @@ from tests.cluster.kube import Kube, until
 from tests.cluster.platform import DEPLOYMENTS, NAMESPACE
 
 RELEASE = "beckon"
+# Values for a node of two cores, of which Knative requests most: each pod more takes seconds to start.
+SMALL: Mapping[str, object] = {name: {"replicas": 1} for name in ("agent", "shim", "operator", "webhook")}
 # Written by the cluster itself, sooner or later, and gone with what they are about.
 PASSING = {
     "events",

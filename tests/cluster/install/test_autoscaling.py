@@ -12,13 +12,13 @@ import pytest
 
 from beckon_operator.webhook.certificates import new_authority, new_serving
 from tests.cluster.install.load import TOOLS_IMAGE
-from tests.cluster.install.releases import Helm
+from tests.cluster.install.releases import SMALL, Helm
 from tests.cluster.kube import Kube, until
 from tests.cluster.platform import NAMESPACE, first_key
 
 pytestmark = pytest.mark.timeout(900)
 
-VALUES = {"shim": {"replicas": 1, "autoscaling": {"enabled": True, "maxReplicas": 3, "waitingCalls": 2}}}
+SCALED = {"replicas": 1, "autoscaling": {"enabled": True, "maxReplicas": 3, "waitingCalls": 2}}
 CALLS = 8
 API = "v1beta2.custom.metrics.k8s.io"
 ADAPTER = (Path(__file__).parent / "adapter.py").read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ for _ in range({CALLS}):
 def test_more_shims_run_while_more_calls_wait(helm: Helm, namespace: Kube) -> None:
     if namespace.find("apiservice", API):
         pytest.skip("this cluster serves custom metrics of its own; the test would take its place")
-    helm.install(VALUES)
+    helm.install({**SMALL, "shim": SCALED})
     try:
         with metrics_served(namespace):
             shim = helm.kube.within(NAMESPACE)

@@ -12,7 +12,7 @@ from tests.cluster.brokers.probing import find_ingress, make_kill_command, probe
 from tests.cluster.install import load
 from tests.cluster.install.cases import BECKON
 from tests.cluster.install.charts import DEPLOY
-from tests.cluster.install.releases import Helm, restarts
+from tests.cluster.install.releases import SMALL, Helm, restarts
 from tests.cluster.kube import Kube, condition, until
 from tests.cluster.platform import NAMESPACE, Forward, Platform
 
@@ -46,8 +46,6 @@ PROBED = {
     "reply-202": _ANSWERED,
     "restart": r"(good|limited): \d+ of 104 answered",
 }
-# The node of these tests has two cores, and Knative has asked for most of them.
-SMALL = {"agent": {"replicas": 1}, "shim": {"replicas": 2}, "webhook": {"replicas": 1}}
 VALUES = {"brokers": [BECKON], **SMALL}
 
 

@@ -20,7 +20,7 @@ import pytest
 from beckon_tools.manifests import Placement, event_type
 from tests.broker.broker_process import trigger
 from tests.cluster.install.cases import BECKON
-from tests.cluster.install.releases import Helm
+from tests.cluster.install.releases import SMALL, Helm
 from tests.cluster.journey.shared_store import Database, database
 from tests.cluster.kube import Kube, until
 from tests.cluster.machine.places import NODE_ADDRESS
@@ -39,8 +39,6 @@ Manifest = dict[str, Any]
 NOTHING = "nothing"
 SECONDS = float(os.environ.get("FAULTS_SECONDS", "8"))  # for each part
 COMPONENTS = ("broker-ingress", "broker-dispatcher", "shim", "agent", "nats")
-# The node of these tests has two cores, and Knative has asked for most of them.
-SMALL = {"agent": {"replicas": 1}, "shim": {"replicas": 2}, "webhook": {"replicas": 1}}
 
 
 class PodOf:
@@ -103,6 +101,7 @@ def released(helm: Helm, store: Database, outside: Outside) -> Iterator[Site]:
                 "model": {"baseURL": f"{outside.model}/v1", "name": "m", "dialect": "native"},
                 "store": {"existingSecret": "runs"},
                 **SMALL,
+                "shim": {"replicas": 2},
             }
         )
         for document in documents:

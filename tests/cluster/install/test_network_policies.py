@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.cluster.images.inputs import reference
-from tests.cluster.install.releases import RELEASE, Helm
+from tests.cluster.install.releases import RELEASE, SMALL, Helm
 from tests.cluster.kube import Kube, until
 from tests.cluster.machine.places import places
 from tests.cluster.machine.policy_engine import enforced
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.timeout(600)
 
 MONITORING = "monitoring"
 STRANGER = "stranger"
-SMALL = {"agent": {"replicas": 1}, "shim": {"replicas": 1}, "webhook": {"replicas": 1}}
 AGENT, METRICS = f"beckon-agent.{NAMESPACE}:80", f"beckon-agent.{NAMESPACE}:9090"
 CALLS, REPLIES = f"beckon-shim.{NAMESPACE}:80", f"beckon-shim-replies.{NAMESPACE}:80"
 MODEL, API_SERVER = f"beckon-demo-model.{NAMESPACE}:80", "kubernetes.default:443"

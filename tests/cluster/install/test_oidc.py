@@ -13,7 +13,7 @@ import trustme
 import uvicorn
 
 from tests.agent.auth.issuer import AUDIENCE, Issuer
-from tests.cluster.install.releases import Helm
+from tests.cluster.install.releases import SMALL, Helm
 from tests.cluster.kube import until
 from tests.cluster.machine.places import places
 from tests.cluster.platform import NAMESPACE, Forward
@@ -42,7 +42,7 @@ def test_tokens_of_an_issuer_open_what_their_groups_may_use(helm: Helm, tmp_path
         try:
             at_home.run("create", "configmap", CONFIG_MAP, f"--from-file=ca.crt={tmp_path / 'ca.crt'}")
             oidc = {"issuer": issuer.url, "audience": AUDIENCE, "caConfigMap": CONFIG_MAP}
-            helm.install({"access": {"oidc": oidc}})
+            helm.install({**SMALL, "access": {"oidc": oidc}})
             kube.apply(json.dumps(PRIVATE))
             until(lambda: "books" in agents(forward, issuer.token()), within=60, what="the agent books")
 

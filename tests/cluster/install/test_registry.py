@@ -12,7 +12,7 @@ from supply_chain.chart import package_chart, push_chart
 from supply_chain.release import current_version, to_semantic
 from tests.cluster.images.building import built_images
 from tests.cluster.install.charts import KUBERNETES, Chart, Refused, by_key, read_documents
-from tests.cluster.install.releases import RELEASE, Helm
+from tests.cluster.install.releases import RELEASE, SMALL, Helm
 from tests.cluster.machine import packages
 from tests.cluster.machine.places import POINTER
 from tests.docs.blocks import ROOT, commands_of
@@ -127,7 +127,7 @@ def test_the_kubelet_pulls_with_the_secret(
             "--type=kubernetes.io/dockerconfigjson",
             f"--from-file=.dockerconfigjson={registry.login}",
         )
-        values = {"image": {"pullPolicy": "Always", "pullSecrets": [PULL_SECRET]}}
+        values = {**SMALL, "image": {"pullPolicy": "Always", "pullSecrets": [PULL_SECRET]}}
         # The README's commands, with what this registry needs: no TLS, a password, a Secret for the nodes.
         install, test = [one for one in commands_of(ROOT / "README.md", "release") if one.startswith("helm ")]
         words = install.replace("$REGISTRY", f"{registry.host}/team").split()[1:]

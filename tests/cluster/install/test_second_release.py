@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.cluster.install.charts import CHART, KUBERNETES, Chart, Refused
-from tests.cluster.install.releases import Helm, remains
+from tests.cluster.install.releases import SMALL, Helm, remains
 
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/beckon-operator"
 Objects = Mapping[str, Mapping[str, object]]
@@ -119,7 +119,7 @@ def test_a_release_beside_another_is_refused(
 
 @pytest.mark.timeout(900)
 def test_a_second_install_changes_no_object(helm: Helm) -> None:
-    helm.install()
+    helm.install(SMALL)
     try:
         before = remains(helm.kube, "clusterroles", "validatingadmissionpolicies", "namespaces", "secrets")
 

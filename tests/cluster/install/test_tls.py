@@ -4,13 +4,12 @@ import json
 import ssl
 from base64 import b64decode
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
 
 from tests.cluster.install.charts import Chart, Refused
-from tests.cluster.install.releases import Helm, restarts
+from tests.cluster.install.releases import SMALL, Helm, restarts
 from tests.cluster.kube import Kube, until
 from tests.cluster.platform import NAMESPACE, Forward, first_key
 
@@ -43,7 +42,6 @@ AUTHORITY = [
         "spec": {"ca": {"secretName": "root"}},
     },
 ]
-SMALL: dict[str, Any] = {"shim": {"replicas": 1}, "operator": {"replicas": 1}, "webhook": {"replicas": 1}}
 READY = f"""
 import ssl, urllib.request
 trust = ssl.create_default_context(cafile="/etc/beckon/tls/ca.crt")
@@ -59,7 +57,7 @@ def home(helm: Helm) -> Iterator[Kube]:
     for each in AUTHORITY:
         kube.apply(json.dumps(each))
     kube.wait("issuer/own", timeout=90)
-    helm.install({"agent": {"replicas": 1, "tls": ISSUER}, **SMALL})
+    helm.install({**SMALL, "agent": {"replicas": 1, "tls": ISSUER}})
     yield kube
     helm.remove()
 

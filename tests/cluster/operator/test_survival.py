@@ -1,10 +1,14 @@
 """What the operator survives: its own end, a frozen replica, lost watches, and another replica's death."""
 
 import json
+import secrets
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
 
 import pytest
 
@@ -16,11 +20,55 @@ from beckon_operator.objects import EVENT_TYPES, TOOLS
 from beckon_operator.watching import Listing
 from beckon_sources.api_client import connect
 from tests.cluster.kube import Kube, until
-from tests.cluster.operator.account import Account
+from tests.cluster.operator.account import Account, lend, take_back
 from tests.cluster.operator.objects import SHIM, apply, becomes, broker, event_type, replies, trigger
 from tests.cluster.operator.process import Running, operator
 
 pytestmark = pytest.mark.timeout(240)  # a busy machine, and Knative in between
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """An operator that was stopped before an EventType of its namespace went."""
+
+    running: Running
+    namespace: Kube
+    forgotten: Future[None]
+
+    def wake(self) -> None:
+        """Let it go on, once the API server has forgotten what its watches missed."""
+        self.forgotten.result()
+        self.running.send(signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+def frozen(kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Frozen]:
+    """A frozen operator in a namespace of its own, where EventTypes change."""
+    home, over = kube.within(f"t-fr-{secrets.token_hex(4)}"), Event()
+    kube.run("create", "namespace", home.namespace)
+    account = lend(home, tmp_path_factory.mktemp("frozen"))
+    apply(home, broker(), replies(), trigger(), event_type(), event_type("ghost"), event_type("busy"))
+    try:
+        with operator(account, home.namespace) as running, ThreadPoolExecutor(1) as thread:
+            until(running.leads, what="a leader")
+            becomes(home, "Ready", "NoTrigger", "ghost")
+            running.send(signal.SIGSTOP)
+            home.run("delete", "eventtype", "ghost")
+            yield Frozen(running, home, thread.submit(_keep_busy, home, over))
+            over.set()
+    finally:
+        over.set()
+        take_back(home)
+        kube.run("delete", "namespace", home.namespace, "--wait=false")
+
+
+def _keep_busy(kube: Kube, over: Event) -> None:
+    """Change an EventType again and again for longer than the API server keeps changes for a watch."""
+    ends = time.monotonic() + 85
+    number = 0
+    while time.monotonic() < ends and not over.wait(0.2):
+        number += 1
+        kube.run("label", "--overwrite", "eventtype", "busy", f"number={number}")
 
 
 @pytest.fixture
@@ -70,6 +118,8 @@ def test_a_better_version_that_comes_to_be_served_is_watched_after_a_new_start(
         assert "now serves eventtypes eventing.knative.dev/v1beta2: starting anew" in running.log.read_text()
 
 
+# Those that follow use the minute and a half in which the operator of the last one is frozen.
+@pytest.mark.usefixtures("frozen")
 def test_of_two_replicas_one_leads_and_the_other_follows_a_crash_within_seconds(
     pair: tuple[Running, Running], namespace: Kube
 ) -> None:
@@ -103,36 +153,6 @@ def test_a_leader_that_wakes_up_does_not_lead_beside_the_next_one(pair: tuple[Ru
 
     leader.send(signal.SIGCONT)
     assert (leader.leads(), other.leads()) == (False, True)
-
-
-def test_a_frozen_operator_leaves_no_ghost_for_longer_than_a_minute(
-    account: Account, namespace: Kube
-) -> None:
-    """Frozen for longer than the API server keeps what a watch missed, so that the watch begins anew."""
-    apply(namespace, broker(), replies(), trigger(), event_type(), event_type("ghost"), event_type("busy"))
-    with operator(account, namespace.namespace) as running:
-        until(running.leads, what="a leader")
-        becomes(namespace, "Ready", "NoTrigger", "ghost")
-        running.send(signal.SIGSTOP)
-        namespace.run("delete", "eventtype", "ghost")
-        _keep_busy(namespace, seconds=85)
-        running.send(signal.SIGCONT)
-
-        # Kubernetes collects the Tool of an EventType that is gone; who still believes in it makes it again.
-        believed = 'beckon_operator_tools{ready="False",reason="NoTrigger"}'
-        until(lambda: running.metric(believed) == 1, within=60, what="the end of the ghost")
-        until(lambda: namespace.find("tool", "ghost") is None, what="the end of its Tool")
-        apply(namespace, event_type("after"))
-        becomes(namespace, "Ready", "NoTrigger", "after")
-
-
-def _keep_busy(kube: Kube, seconds: float) -> None:
-    """Change an EventType again and again, so that older changes are forgotten."""
-    ends = time.monotonic() + seconds
-    number = 0
-    while time.monotonic() < ends:
-        number += 1
-        kube.run("label", "--overwrite", "eventtype", "busy", f"number={number}")
 
 
 @contextmanager
@@ -172,3 +192,15 @@ async def test_comparing_finds_what_no_watch_reported_of(account: Account, names
     found = {one.name: one.resource.spec["description"] for one in judge.cluster.objects_of(EVENT_TYPES)}
     assert found == {"there": "Better.", "new": "The weather."}
     assert b'beckon_operator_missed_total{kind="eventtypes"} 3.0' in metrics.to_text()
+
+
+def test_a_frozen_operator_leaves_no_ghost_for_longer_than_a_minute(frozen: Frozen) -> None:
+    running, namespace = frozen.running, frozen.namespace
+    frozen.wake()
+
+    # Kubernetes collects the Tool of an EventType that is gone; who still believes in it makes it again.
+    believed = 'beckon_operator_tools{ready="False",reason="NoTrigger"}'
+    until(lambda: running.metric(believed) == 1, within=60, what="the end of the ghost")
+    until(lambda: namespace.find("tool", "ghost") is None, what="the end of its Tool")
+    apply(namespace, event_type("after"))
+    becomes(namespace, "Ready", "NoTrigger", "after")
