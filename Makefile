@@ -32,9 +32,9 @@ ask: .venv/run ## Ask one question: make ask Q="What is 17% of 2340?"
 	@test -n "$$QUESTION" || { echo 'make ask: no question; write make ask Q="What is 17% of 2340?"' >&2; exit 2; }
 	@exec $(BIN)/beckon ask -- "$$QUESTION"
 
-# More than half of a test's time is waiting, for processes above all, so there are three workers for each core;
-# and each of the hundreds of processes would compile all that it imports where bytecode may not be written.
-WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` '*' 3)
+# Half of a test's time is waiting for processes, so there are two workers for each core; and each of the
+# hundreds of processes would compile all that it imports where bytecode may not be written.
+WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` '*' 2)
 test: .venv/ready ## Style, strict types, layer rules, and every test that needs no cluster
 	@$(MAKE) --no-print-directory -j2 check compile-tests
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal

@@ -106,7 +106,7 @@ def test_each_job_has_a_limit_of_time_and_rights_of_its_own() -> None:
 
 
 def test_pull_requests_run_the_verbs_of_ci() -> None:
-    tiers = set(re.findall(r"^tier '.*' make (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE))
+    tiers = set(re.findall(r"^ *tier '.*' make (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE))
     others = read_workflow("test")["jobs"]["others"]["strategy"]["matrix"]["verb"]
     run = {
         verb
