@@ -15,13 +15,13 @@ from tests.e2e.conftest import Start, model, start_platform
 from tests.e2e.local_platform import LocalPlatform
 from tests.e2e.manifests import tool_manifests
 from tests.e2e.model_thread import ModelThread
+from tests.patience import PATIENCE
 
 SERVE = "python -m beckon_tools serve tests.browser.tools:"
 SEAT = {"type": "object", "properties": {"seat": {"type": "string"}}, "required": ["seat"]}
 SEEN = {"type": "object", "properties": {"seen": {"type": "string"}}, "required": ["seen"]}
 APPROVAL = {"beckon.dev/requires-approval": "true"}
 DESKTOP = {"width": 1280, "height": 800}
-SECONDS = 15
 
 __all__ = ["model", "start_platform"]
 
@@ -43,7 +43,7 @@ def chromium() -> str:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The Chromium of this machine, without a window."""
-    expect.set_options(timeout=SECONDS * 1000)
+    expect.set_options(timeout=PATIENCE * 1000)
     with sync_playwright() as playwright:
         # Root may not use Chromium's sandbox; everything that is opened here is ours.
         launched = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
@@ -104,7 +104,7 @@ def open_page(browser: Browser, problems: list[str]) -> Iterator[Open]:
     def open_one(url: str, **options: Any) -> Page:
         context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
         contexts.append(context)
-        context.set_default_timeout(SECONDS * 1000)
+        context.set_default_timeout(PATIENCE * 1000)
         page = context.new_page()
         page.on("console", note)
         page.on("pageerror", lambda error: problems.append(str(error)))

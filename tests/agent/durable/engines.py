@@ -15,7 +15,7 @@ from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.store.base import Store
 from tests.agent.running_agent import RunningAgent, user
 
-QUICK = EnginePace(hold=0.5, beat=0.05, look=0.02)
+QUICK = EnginePace(hold=0.5, beat=0.1, look=0.05)
 
 
 @dataclass(frozen=True)

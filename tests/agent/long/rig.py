@@ -54,8 +54,8 @@ from tests.shim.support import KEY, Posted, Shim, serving, shim_in_front_of
 from tests.shim.support import Server as ByHand
 from tests.tools.serving import configured
 
-BEAT = EnginePace(hold=0.6, beat=0.05, look=0.02)
-SENDING = SendingPace(look=0.02, first_pause=0.02, longest_pause=0.1)
+BEAT = EnginePace(hold=0.6, beat=0.15, look=0.05)
+SENDING = SendingPace(look=0.1, first_pause=0.02, longest_pause=0.1)
 _QUESTION = '{"type": "object", "properties": {"question": {"type": "string"}}}'
 ON_POSTGRESQL = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 """For modules about the requests of clients: those about processes that die run on both databases."""

@@ -22,7 +22,7 @@ from tests.agent.running_agent import RunningAgent, Still
 from tests.patience import PATIENCE, eventually
 from tests.serving import served
 
-QUICK = EnginePace(hold=2, beat=0.05, look=0.02)
+QUICK = EnginePace(hold=2, beat=0.2, look=0.05)
 Document = dict[str, Any]
 
 

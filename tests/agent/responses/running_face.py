@@ -30,7 +30,7 @@ from tests.agent.running_agent import RunningAgent
 from tests.patience import PATIENCE, eventually
 from tests.serving import served
 
-QUICK = Beat(hold=2, beat=0.05, look=0.02)
+QUICK = Beat(hold=2, beat=0.2, look=0.05)
 _EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 Event = dict[str, Any]

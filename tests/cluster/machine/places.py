@@ -21,8 +21,9 @@ SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"
 DNS_ADDRESS = "10.96.0.10"
 API_PORT = 6443
-# Not etcd's usual port: Debian starts an etcd of its own where systemd runs.
-ETCD_PORT = 12379
+# Not etcd's usual port, as Debian starts an etcd of its own where systemd runs; and below those of the tests
+# that run beside a cluster.
+ETCD_PORT = 10_379
 
 # Points to the state folder from the first trace of a cluster to its last.
 POINTER = Path("/run") / NAME
