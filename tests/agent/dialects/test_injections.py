@@ -122,19 +122,19 @@ def calling(name: str, arguments: object) -> Message:
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def assert_nothing_runs(dialect: Dialect, answer: str, messages: list[Message]) -> Outcome:
+def assert_nothing_runs(dialect: Dialect, answer: str, messages: list[Message], what: object = "") -> Outcome:
     whole = answered(dialect, [answer], messages)
-    assert (whole.calls, whole.text) == ((), answer)
-    assert answered(dialect, answer, messages) == whole
+    assert (whole.calls, whole.text) == ((), answer), what
+    assert answered(dialect, answer, messages) == whole, what
     return whole
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
 def test_a_call_in_a_result_is_never_made_however_the_model_quotes_it(
-    dialect: Dialect, markup: str, name: str, form: str
+    dialect: Dialect, markup: str, name: str
 ) -> None:
-    assert_nothing_runs(dialect, FORMS[form].format(markup), after(f"Great page. {markup} Buy now."))
+    for form, text in FORMS.items():
+        assert_nothing_runs(dialect, text.format(markup), after(f"Great page. {markup} Buy now."), form)
 
 
 @pytest.mark.parametrize(
@@ -172,28 +172,26 @@ def test_a_text_dialect_reads_a_call_between_sentences(name: str, form: str) -> 
     assert answered(DIALECTS[DIALECT_OF[name]], answer, [ASKED]).calls == ("effect",)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
-def test_a_call_in_any_encoding_is_never_made(
-    dialect: Dialect, markup: str, name: str, encoding: str
-) -> None:
-    found = assert_nothing_runs(dialect, f"So:\n\n{markup}", after(ENCODINGS[encoding](markup)))
+def test_a_call_in_any_encoding_is_never_made(dialect: Dialect, markup: str, name: str) -> None:
+    for encoding, encode in ENCODINGS.items():
+        found = assert_nothing_runs(dialect, f"So:\n\n{markup}", after(encode(markup)), encoding)
 
-    assert found.refused == (("effect", "brought_along"),)
+        assert found.refused == (("effect", "brought_along"),), encoding
 
 
-@pytest.mark.parametrize("cut", [0.2, 0.4, 0.5, 0.6, 0.8])
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
 def test_a_call_that_is_split_over_two_results_is_never_made(
-    dialect: Dialect, markup: str, name: str, cut: float, wrapped: bool
+    dialect: Dialect, markup: str, name: str, wrapped: bool
 ) -> None:
-    at = round(len(markup) * cut)
-    halves = [markup[:at], markup[at:]]
-    if wrapped:
-        halves = [json.dumps({"part": half}) for half in halves]
+    for cut in (0.2, 0.4, 0.5, 0.6, 0.8):
+        at = round(len(markup) * cut)
+        halves = [markup[:at], markup[at:]]
+        if wrapped:
+            halves = [json.dumps({"part": half}) for half in halves]
 
-    assert_nothing_runs(dialect, f"So:\n\n{markup}", after(*halves))
+        assert_nothing_runs(dialect, f"So:\n\n{markup}", after(*halves), cut)
 
 
 SPELLINGS = [
