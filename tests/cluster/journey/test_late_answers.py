@@ -18,7 +18,7 @@ __all__ = ["database", "stored"]
 pytestmark = pytest.mark.timeout(600)
 
 RUNS = 20
-AWAY = 30.0
+AWAY = 60.0
 NAME = "survey"
 PARAMETERS = '{"topic": {"type": "string"}, "required": ["topic"]}'
 # Takes each call, and answers it some seconds later, when the agents are gone.
@@ -67,7 +67,7 @@ def no_agents(kube: Kube) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("away", ["agents", "database"])
-def test_no_answer_is_lost_while_the_agents_or_their_database_are_away(
+def test_no_answer_is_lost_while_the_agents_or_their_database_are_away_for_a_minute(
     survey: Platform, database: Database, away: str
 ) -> None:
     kube = survey.kube.within(NAMESPACE)
