@@ -12,11 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from beckon_broker.envelope import Envelope
-from beckon_broker.sender import Answer, Headers, NoAnswer, Post
+from beckon_broker.sender import NoAnswer, Post
 from beckon_contract.cloudevents.events import to_binary
 from beckon_contract.correlation import pod_replica
-from beckon_runtime.post_client import PostClient
-from beckon_runtime.posts import Target
 
 logger = logging.getLogger(__name__)
 
@@ -42,25 +40,6 @@ async def resolve_host(host: str) -> frozenset[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return frozenset(str(sockaddr[0]) for *_, sockaddr in found)
-
-
-class InboxPosts:
-    """Posts to inboxes. One whose connection breaks is repeated: the shim knows a reply that comes again."""
-
-    def __init__(self) -> None:
-        self._client = PostClient(_TIMEOUT)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.close()
-
-    async def post(self, url: str, headers: Headers, body: bytes, timeout: float) -> Answer:
-        """POST these bytes; the answer has no more than its status. Raises `NoAnswer`."""
-        raw = [(name.encode(), value.encode("latin-1")) for name, value in headers]
-        ack = await self._client.deliver(Target(url), raw, body, timeout)
-        if not ack.status:
-            raise NoAnswer(ack.error, sent=ack.sent)
-        return Answer(ack.status)
 
 
 class Inboxes:

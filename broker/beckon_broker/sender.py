@@ -1,15 +1,16 @@
 """The HTTP client for subscribers and dead-letter sinks, and the meaning of their answers."""
 
+import asyncio
+import math
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 from uuid import uuid4
-
-import aiohttp
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, is_event
 from beckon_contract.knative.delivery import is_retriable
 from beckon_contract.retry_after import read_retry_after
+from beckon_runtime.post_client import PostClient
+from beckon_runtime.posts import RawHeader, Target
 
 _UNRECOGNISED = 502
 _DELAYING = frozenset({429, 503})
@@ -105,11 +106,10 @@ def _unusable(answer: Answer, why: str) -> Setback:
     return Setback(_UNRECOGNISED, message.encode(), retriable=False)
 
 
-# Below the 5 s after which uvicorn and Node close an idle connection, so that the broker is
-# the first to let go: a POST on a connection the other side has just closed is lost.
-_IDLE_SECONDS = 4.0
-_MAX_ERROR_BYTES = 16 * 1024
-_NEVER_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.InvalidURL)
+# Below the 5 s after which uvicorn and Node close an idle connection, with the second in which it is noticed:
+# a POST on a connection that the other side has just closed is lost.
+_IDLE_SECONDS = 3.0
+_OWN_HEADERS = [(b"user-agent", b"beckon-broker"), (b"accept", b"*/*"), (b"accept-encoding", b"identity")]
 
 Headers = list[tuple[str, str]]
 
@@ -134,28 +134,21 @@ class Post(Protocol):
 
 
 class Sender:
-    """An unlimited pool of connections. The dispatcher limits the deliveries in progress."""
+    """Posts to subscribers, dead-letter sinks and inboxes; the dispatcher limits the deliveries in progress.
 
-    def __init__(self, max_answer_bytes: int) -> None:
-        self._max_answer_bytes = max_answer_bytes
+    Of an answer's body `max_answer_bytes` are read. With `repeats` a post whose kept-alive connection breaks
+    goes out once more: its receiver must recognise a second delivery.
+    """
 
-    async def __aenter__(self) -> Self:
-        """Open the pool."""
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            headers={"Accept-Encoding": "identity", "User-Agent": "beckon-broker"},
-            # An absent content type would be declared application/octet-stream.
-            skip_auto_headers=("Content-Type",),
+    def __init__(self, max_answer_bytes: int, *, repeats: bool = False) -> None:
+        # Each post has a time limit of its own.
+        self._client = PostClient(
+            math.inf, repeats=repeats, idle_seconds=_IDLE_SECONDS, longest_body=max_answer_bytes
         )
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the pool."""
-        await self._session.close()
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
 
     async def post(self, url: str, headers: Headers, body: bytes, timeout: float) -> Answer:
         """POST these bytes and read the answer up to the limit; redirects are answers, too.
@@ -163,35 +156,20 @@ class Sender:
         Raises `NoAnswer`.
         """
         try:
-            async with self._session.post(
-                url,
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout),
-            ) as response:
-                success = 200 <= response.status < 300
-                limit = self._max_answer_bytes if success else _MAX_ERROR_BYTES
-                received, complete = await _read(response.content, limit)
-                return Answer(response.status, response.raw_headers, received, complete)
+            async with asyncio.timeout(timeout):
+                ack = await self._client.deliver(Target(url), _OWN_HEADERS + _raw(headers), body)
         except TimeoutError:
             raise NoAnswer(f"no answer within {timeout:g} s") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise NoAnswer(_reason(error), sent=not isinstance(error, _NEVER_CONNECTED)) from None
+        except ValueError as error:
+            raise NoAnswer(f"the address {url!r} cannot be used: {error}", sent=False) from None
+        if not ack.status:
+            raise NoAnswer(ack.error, sent=ack.sent)
+        return Answer(ack.status, ack.headers, ack.body, ack.complete)
 
 
-async def _read(content: aiohttp.StreamReader, limit: int) -> tuple[bytes, bool]:
-    """Return the body up to the limit in bytes, and True if complete."""
-    received = bytearray()
-    async for chunk in content.iter_any():
-        received += chunk
-        if len(received) > limit:
-            return bytes(received[:limit]), False
-    return bytes(received), True
-
-
-def _reason(error: Exception) -> str:
-    """Return the cause of a failed request. The client library's additions to it are left out."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return f"cannot connect to {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
-    return str(error) or type(error).__name__
+def _raw(headers: Headers) -> list[RawHeader]:
+    """Return the bytes of headers. A value is UTF-8 where Latin-1, the encoding of HTTP, has no character."""
+    try:
+        return [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    except UnicodeEncodeError:
+        return [(name.encode(), value.encode()) for name, value in headers]

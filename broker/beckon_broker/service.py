@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from beckon_broker.app import Ingress, Interface, Pages
 from beckon_broker.courier import Terms
 from beckon_broker.dispatcher import Dispatcher
-from beckon_broker.inbox import Inboxes, InboxPosts
+from beckon_broker.inbox import Inboxes
 from beckon_broker.log import Log
 from beckon_broker.memory_log import Backlog, MemoryLog
 from beckon_broker.metrics import Metrics
@@ -68,7 +68,7 @@ class Service:
         """Serve until stopped, and return how many accepted events are lost with the process."""
         settings, metrics, log = self._settings, Metrics(), self._open_log()
         async with contextlib.AsyncExitStack() as stack:
-            sender = await stack.enter_async_context(Sender(settings.max_event_bytes))
+            sender = await stack.enter_async_context(contextlib.aclosing(Sender(settings.max_event_bytes)))
             inboxes = await self._open_inboxes(stack)
             dispatcher = Dispatcher(self._wrap(sender.post), log, metrics, self._terms(), inboxes)
             source = await self._open_source(dispatcher, stack)
@@ -115,9 +115,11 @@ class Service:
         settings = self._settings
         if not settings.reply_inbox:
             return None
-        posts = await stack.enter_async_context(contextlib.aclosing(InboxPosts()))
+        # The shim knows a reply that comes again.
+        sender = Sender(settings.max_event_bytes, repeats=True)
+        await stack.enter_async_context(contextlib.aclosing(sender))
         return Inboxes(
-            self._wrap(posts.post),
+            self._wrap(sender.post),
             settings.reply_inbox,
             settings.reply_subscriber,
             settings.reply_attribute,

@@ -1,17 +1,18 @@
 """Posting events: HTTP/1.1 over kept-alive connections, without a task per post.
 
-It is for the posts between Beckon's own parts and to Brokers, of which each call needs some: a POST with a
-status as its answer. A general client costs more CPU than all the rest of a call: with aiohttp in its place
-the shim took 1.8 times as much (`bench/shim`). The parser is httptools', as in uvicorn.
+It is for the posts of shim and broker, of which each call needs some: one request, one whole answer. A
+general client costs more CPU than all the rest of a call: with aiohttp in its place the shim took 1.8 times
+as much (`bench/shim`). The parser is httptools', as in uvicorn.
 """
 
 import asyncio
+import base64
 import ssl
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from beckon_runtime.posts import Ack, Post, PostConnection, RawHeader, Target
 
@@ -32,8 +33,21 @@ def trusting(ca_certs: str) -> ssl.SSLContext:
 _CONNECT_SECONDS = 10.0
 _OPENING_AT_ONCE = 64
 _IDLE_SECONDS = 60.0
+_LONGEST_BODY = 65_536
 _SWEEP_SECONDS = 1.0
 _KNOWN_TARGETS = 4096
+
+
+_QUOTED = "/%:@!$&'()*+,;=~?[]"  # what a path or a query of RFC 3986 has as it is, and brackets
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The seconds of a connection to open and to be idle, and the bytes of a body."""
+
+    connect_seconds: float
+    idle_seconds: float
+    longest_body: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +59,7 @@ class _ParsedTarget:
 
 
 class PostClient:
-    """Posts events to Brokers and others; each post ends in one call of its callback."""
+    """Posts events to Brokers and subscribers; each post ends in one call of its callback."""
 
     def __init__(
         self,
@@ -53,22 +67,24 @@ class PostClient:
         connect_seconds: float = _CONNECT_SECONDS,
         *,
         repeats: bool = True,
+        idle_seconds: float = _IDLE_SECONDS,
+        longest_body: int = _LONGEST_BODY,
     ) -> None:
-        """Give every post `seconds` for its acknowledgement, and every connection so many to open.
+        """Give every post `seconds` for its answer, and every connection so many to open and to be idle.
 
         With `repeats` a post whose kept-alive connection was lost goes out once more: its receiver must
-        recognise a second delivery.
+        recognise a second delivery. Of an answer's body `longest_body` bytes are read.
         """
         self._seconds = seconds
         self._repeats = repeats
-        self._connect_seconds = connect_seconds
+        self._limits = _Limits(connect_seconds, idle_seconds, longest_body)
         self._loop = asyncio.get_running_loop()
         self._targets: dict[Target, _ParsedTarget] = {}
         self._pools: dict[tuple[str, str, int, str], _Pool] = {}
         self._sweeper = self._loop.call_later(_SWEEP_SECONDS, self._sweep)
 
     def __len__(self) -> int:
-        """Return how many posts have no acknowledgement yet."""
+        """Return how many posts have no answer yet."""
         return sum(pool.posts for pool in self._pools.values())
 
     @property
@@ -85,11 +101,11 @@ class PostClient:
         begin: Callable[[], bool] | None = None,
         *,
         seconds: float | None = None,
-    ) -> None:
-        """Post an event; `then` gets the acknowledgement, never before this returns.
+    ) -> Post:
+        """Post an event; `then` gets the answer, never before this returns.
 
         `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
-        `seconds` take the place of those of every post.
+        `seconds` take the place of those of every post. Raises `ValueError` for a host that is no name.
         """
         parsed = self._targets.get(target) or self._take_apart(target)
         parts = [parsed.start]
@@ -97,23 +113,33 @@ class PostClient:
             parts += (name, b": ", value, b"\r\n")
         parts += (b"content-length: %d\r\n\r\n" % len(body), body)
         deadline = self._loop.time() + (self._seconds if seconds is None else seconds)
-        parsed.pool.send(Post(b"".join(parts), then, deadline, begin, self._repeats))
+        post = Post(b"".join(parts), then, deadline, begin, self._repeats)
+        parsed.pool.send(post)
+        return post
 
     async def deliver(
         self, target: Target, headers: list[RawHeader], body: bytes, seconds: float | None = None
     ) -> Ack:
-        """Post an event and wait for its acknowledgement, at most so many seconds."""
+        """Post an event and wait for the answer, at most so many seconds.
+
+        If the waiting is cancelled, the event is withdrawn, or its connection closed.
+        """
         acknowledged: asyncio.Future[Ack] = self._loop.create_future()
 
         def settle(ack: Ack) -> None:
             if not acknowledged.done():
                 acknowledged.set_result(ack)
 
-        self.post(target, headers, body, settle, seconds=seconds)
-        return await acknowledged
+        post = self.post(target, headers, body, settle, lambda: not acknowledged.done(), seconds=seconds)
+        try:
+            return await acknowledged
+        except asyncio.CancelledError:
+            if post.connection is not None:
+                post.connection.abandon(post)
+            raise
 
     async def close(self) -> None:
-        """Close every connection; open posts end without an acknowledgement."""
+        """Close every connection; open posts end without an answer."""
         self._sweeper.cancel()
         for pool in self._pools.values():
             await pool.close()
@@ -128,12 +154,10 @@ class PostClient:
         pool = self._pools.get(origin)
         if pool is None:
             trust = partial(trusting, target.ca_certs) if secure else None
-            pool = self._pools[origin] = _Pool(host, port, trust, self._connect_seconds)
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            pool = self._pools[origin] = _Pool(host, port, trust, self._limits)
         if len(self._targets) >= _KNOWN_TARGETS:
             self._targets.clear()
-        start = f"POST {path} HTTP/1.1\r\nhost: {parts.netloc.rpartition('@')[2]}\r\n"
-        parsed = self._targets[target] = _ParsedTarget(pool, start.encode("ascii"))
+        parsed = self._targets[target] = _ParsedTarget(pool, _start_of_requests(parts))
         return parsed
 
     def _sweep(self) -> None:
@@ -147,6 +171,17 @@ class PostClient:
                 self._targets.clear()
 
 
+def _start_of_requests(parts: SplitResult) -> bytes:
+    """Return the first lines of each request to a URL; its user and password become `authorization`."""
+    path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), safe=_QUOTED)
+    user, _, host = parts.netloc.rpartition("@")
+    name = host.encode("ascii" if host.isascii() else "idna")
+    start = b"POST %b HTTP/1.1\r\nhost: %b\r\n" % (path.encode("ascii"), name)
+    if not user:
+        return start
+    return start + b"authorization: Basic %b\r\n" % base64.b64encode(unquote(user).encode())
+
+
 class _Pool:
     """The connections to one origin: idle ones are reused, the last used first.
 
@@ -155,11 +190,11 @@ class _Pool:
     """
 
     def __init__(
-        self, host: str, port: int, trust: Callable[[], ssl.SSLContext] | None, connect_seconds: float
+        self, host: str, port: int, trust: Callable[[], ssl.SSLContext] | None, limits: _Limits
     ) -> None:
         self._address = (host, port)
         self._trust = trust
-        self._connect_seconds = connect_seconds
+        self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._open: set[PostConnection] = set()
         self._idle: list[PostConnection] = []
@@ -209,9 +244,9 @@ class _Pool:
         """End overdue posts and close idle connections."""
         for connection in list(self._open):
             if connection.overdue(now):
-                connection.give_up("it did not acknowledge in time")
+                connection.give_up("it did not answer in time")
         for connection in list(self._idle):
-            if now - connection.idle_since > _IDLE_SECONDS:
+            if now - connection.idle_since > self._limits.idle_seconds:
                 connection.close()
         while self._queue and self._queue[0].deadline <= now:
             self._queue.popleft().fail("there was no free connection in time")
@@ -238,21 +273,22 @@ class _Pool:
     async def _connect(self) -> None:
         try:
             context = None if self._trust is None else self._trust()
-            async with asyncio.timeout(self._connect_seconds):
+            async with asyncio.timeout(self._limits.connect_seconds):
                 _, connection = await self._loop.create_connection(
-                    lambda: PostConnection(self), *self._address, ssl=context
+                    lambda: PostConnection(self, self._limits.longest_body), *self._address, ssl=context
                 )
         except (OSError, ValueError) as error:
-            self._refused(f"cannot connect: {str(error) or 'timed out'}")
+            self._refused(_reason(error))
             return
         if connection.usable():
             self._open.add(connection)
             self.free(connection)
         else:
-            self._refused("cannot connect: it closed the connection at once")
+            self._refused("it closed the connection at once")
 
-    def _refused(self, reason: str) -> None:
+    def _refused(self, why: str) -> None:
         """Fail one post per failed connection, or all without open connections."""
+        reason = "cannot connect to {}:{}: {}".format(*self._address, why)
         if self._open and self._queue:
             self._queue.popleft().fail(reason)
         else:
@@ -262,6 +298,11 @@ class _Pool:
         queue, self._queue = self._queue, deque()  # who is answered may post again
         for post in queue:
             post.fail(reason)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Return the cause of a failed connection, without the number of the system's error."""
+    return (error.strerror if isinstance(error, OSError) else "") or str(error) or "timed out"
 
 
 def _sent(connection: PostConnection, post: Post) -> bool:

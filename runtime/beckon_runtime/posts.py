@@ -1,4 +1,4 @@
-"""Posts of events, their acknowledgements, and the connection that carries one post at a time.
+"""Posts of events, the answers to them, and the connection that carries one post at a time.
 
 The connection is kept alive, and speaks HTTP/1.1.
 """
@@ -13,7 +13,8 @@ import httptools
 
 from beckon_contract.knative.broker_class import DEDUPLICATION_HEADER
 
-_LONGEST_ANSWER = 65_536
+_LONGEST_HEAD = 65_536
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 _DEDUPLICATION = DEDUPLICATION_HEADER.encode()
 
 RawHeader = tuple[bytes, bytes]
@@ -39,19 +40,35 @@ _NOT_TAKEN = frozenset((404, 408, 425, 429, 503))
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """The acknowledgement of one event; `status` 0 means no answer.
+    """The answer to one event; `status` 0 means no answer, and `error` gives the cause.
 
-    `sent` is true if the Broker may have got the event although no answer came. With `no_token` it was not
-    posted at all, because no token for its Broker was available. Within `deduplication` seconds of its post,
-    the Broker knows a second one of the same call.
+    `sent` is true if the receiver may have got the event although no answer came. With `no_token` it was not
+    posted at all, because no token for its Broker was available. `complete` is false for a body cut at the
+    client's limit.
     """
 
     status: int
     error: str = ""
-    retry_after: str = ""
+    headers: tuple[RawHeader, ...] = ()
+    body: bytes = b""
+    complete: bool = True
     sent: bool = True
     no_token: bool = False
-    deduplication: int = 0
+
+    def header(self, name: bytes) -> str:
+        """Return the value of a header, whose name is given in lower case, or the empty string."""
+        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == name), "")
+
+    @property
+    def retry_after(self) -> str:
+        """The header `Retry-After`, or the empty string."""
+        return self.header(b"retry-after")
+
+    @property
+    def deduplication(self) -> int:
+        """The seconds after its post in which the Broker knows a second one of the same call, else 0."""
+        value = self.header(_DEDUPLICATION)
+        return int(value[:6]) if value.isascii() and value.isdigit() else 0
 
     @property
     def accepted(self) -> bool:
@@ -84,11 +101,11 @@ class Ack:
 
 @dataclass(slots=True)
 class Post:
-    """One complete request, and the callback for its acknowledgement.
+    """One complete request, and the callback for the answer to it.
 
     `deadline` is in the loop's time. `begin` is called when it goes out, and may withdraw it by returning
-    false. With `repeats` it goes out again if a kept-alive connection is lost in the middle. `sent` is true
-    once it has gone out.
+    false. With `repeats` it goes out again if a kept-alive connection is lost in the middle. `connection` is
+    the one on which it has gone out.
     """
 
     message: bytes
@@ -96,11 +113,11 @@ class Post:
     deadline: float
     begin: Callable[[], bool] | None = None
     repeats: bool = False
-    sent: bool = False
+    connection: "PostConnection | None" = None
 
     def fail(self, reason: str) -> None:
         """End it without an answer."""
-        self.then(Ack(0, reason, sent=self.sent))
+        self.then(Ack(0, reason, sent=self.connection is not None))
 
 
 class Owner(Protocol):
@@ -114,18 +131,21 @@ class Owner(Protocol):
 
 
 class PostConnection(asyncio.Protocol):
-    """Sends posts and reads the status of their answers; bodies are skipped, up to 64 KiB."""
+    """Sends posts and reads the answers, of which it keeps at most `longest_body` bytes of the body."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, longest_body: int) -> None:
         self._owner = owner
+        self._longest_body = longest_body
         self._transport: asyncio.Transport | None = None
         # httptools has no types; the parser calls the on_… methods below.
         self._parser = httptools.HttpResponseParser(self)
         self._post: Post | None = None
         self._reused = False
         self._received = 0
-        self._retry_after = ""
-        self._deduplication = 0
+        self._headers: list[RawHeader] = []
+        self._has_head = False
+        self._body = bytearray()
+        self._cut = False
         self.idle_since = 0.0
         self._poll = select.poll()
 
@@ -140,10 +160,8 @@ class PostConnection(asyncio.Protocol):
     def send(self, post: Post) -> None:
         """Send a post; the connection must be free."""
         self._post = post
-        post.sent = True
+        post.connection = self
         self._received = 0
-        self._retry_after = ""
-        self._deduplication = 0
         cast(asyncio.Transport, self._transport).write(post.message)
 
     def overdue(self, now: float) -> bool:
@@ -151,11 +169,17 @@ class PostConnection(asyncio.Protocol):
         return self._post is not None and self._post.deadline <= now
 
     def give_up(self, reason: str) -> None:
-        """End the current post without an acknowledgement, and the connection."""
+        """End the current post without an answer, and the connection."""
         post, self._post = self._post, None
         self.close()
         if post is not None:
             post.fail(reason)
+
+    def abandon(self, post: Post) -> None:
+        """Close the connection if this post is on it; its callback is not called any more."""
+        if self._post is post:
+            self._post = None
+            self.close()
 
     def close(self) -> None:
         """Close the connection."""
@@ -178,18 +202,23 @@ class PostConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self.give_up("its answer is not one to a POST of HTTP/1.1")
+            self.give_up("its answer is no answer to a POST in HTTP/1.1")
             return
-        if self._received > _LONGEST_ANSWER:
-            self.give_up("its answer is too long")
+        if self._cut:
+            self._answered(reusable=False)
+        elif self._received > _LONGEST_HEAD and not self._has_head:
+            self.give_up("the head of its answer is too long")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the post, or repeat it on another connection if allowed.
+        """End the post, or repeat it on another connection if allowed.
 
-        A server may close a kept-alive connection at the very moment a post goes out; it may also have died
-        while it delivered the event. The two cannot be distinguished, so a call is not sent again: its tool
-        may not recognise a second delivery.
+        The end of the connection is the end of a body without a length (RFC 9112, section 6.3). A server may
+        close a kept-alive connection at the very moment a post goes out; it may also have died while it
+        delivered the event. The two cannot be distinguished, so a call is not sent again: its tool may not
+        recognise a second delivery.
         """
+        if exc is None and self._ends_with_connection():
+            self._answered(reusable=False)
         # The parser and this refer to each other, and the collector seldom runs.
         del self._parser
         post, self._post = self._post, None
@@ -199,28 +228,54 @@ class PostConnection(asyncio.Protocol):
             return
         self._owner.lost(self, None)
         if post is not None:
-            post.fail("the connection was lost before it acknowledged")
+            post.fail("the connection broke before the answer was complete")
 
     # What the parser calls.
 
+    def on_message_begin(self) -> None:
+        """Begin an answer, which may be an interim one (1xx)."""
+        self._headers = []
+        self._has_head = False
+        self._body.clear()
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store the two headers that matter; others are ignored."""
-        name = name.lower()
-        if name == b"retry-after":
-            self._retry_after = value.decode("latin-1")
-        elif name == _DEDUPLICATION and value.isdigit():
-            self._deduplication = int(value[:6])
+        """Keep a header; those behind the body are ignored."""
+        if not self._has_head:
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Note that the head of the answer is there."""
+        self._has_head = self._parser.get_status_code() >= 200
+
+    def on_body(self, chunk: bytes) -> None:
+        """Keep a part of the body, up to the limit."""
+        self._body += chunk
+        if len(self._body) > self._longest_body:
+            del self._body[self._longest_body :]
+            self._cut = True
 
     def on_message_complete(self) -> None:
-        """Pass the acknowledgement on, and the connection back."""
-        status = self._parser.get_status_code()
-        post = self._post
-        if post is None or status < 200:
+        """Pass the answer on, and the connection back."""
+        if self._has_head and not self._cut:
+            self._answered(reusable=self._parser.should_keep_alive())
+
+    def _answered(self, *, reusable: bool) -> None:
+        post, self._post = self._post, None
+        if post is None:
             return
-        self._post = None
         self._reused = True
-        if self._parser.should_keep_alive():
+        answer = Ack(
+            self._parser.get_status_code(),
+            headers=tuple(self._headers),
+            body=bytes(self._body),
+            complete=not self._cut,
+        )
+        # A receiver that answers before it has read everything may close the connection.
+        if reusable and not cast(asyncio.Transport, self._transport).get_write_buffer_size():
             self._owner.free(self)
         else:
             self.close()
-        post.then(Ack(status, retry_after=self._retry_after, deduplication=self._deduplication))
+        post.then(answer)
+
+    def _ends_with_connection(self) -> bool:
+        return self._has_head and not any(name.lower() in _FRAMING for name, _ in self._headers)

@@ -11,7 +11,8 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from beckon_broker.envelope import BrokerName, seal
-from beckon_broker.inbox import Inboxes, InboxPosts
+from beckon_broker.inbox import Inboxes
+from beckon_broker.sender import Sender
 from beckon_broker.settings import Settings
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Request, event_response, subscriber
@@ -97,7 +98,7 @@ async def test_a_token_chooses_among_the_addresses_of_the_shim_alone(replica: st
         async with (
             subscriber(port=port, host="127.0.0.2") as two,
             subscriber(port=port, host="127.0.0.3") as stranger,
-            aclosing(InboxPosts()) as posts,
+            aclosing(Sender(1024, repeats=True)) as posts,
         ):
             inboxes = Inboxes(
                 posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
@@ -116,7 +117,10 @@ async def test_replies_that_come_during_a_look_up_wait_for_it() -> None:
 
     async with subscriber() as one:
         port = urlsplit(one.url).port or 0
-        async with subscriber(port=port, host="127.0.0.2") as two, aclosing(InboxPosts()) as posts:
+        async with (
+            subscriber(port=port, host="127.0.0.2") as two,
+            aclosing(Sender(1024, repeats=True)) as posts,
+        ):
             inboxes = Inboxes(
                 posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
             )
@@ -132,7 +136,7 @@ async def test_without_an_address_of_the_shim_a_reply_goes_by_its_trigger() -> N
     async def resolve(_: str) -> frozenset[str]:
         raise OSError("Name or service not known")
 
-    async with aclosing(InboxPosts()) as posts:
+    async with aclosing(Sender(1024, repeats=True)) as posts:
         inboxes = Inboxes(posts.post, "http://shim.test:8083/replies", "http://shim/", "replyid", resolve)
         sealed = seal(BrokerName("default", "default"), event().extended(replyid=TOKEN))
 
