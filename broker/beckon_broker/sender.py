@@ -1,6 +1,5 @@
 """The HTTP client for subscribers and dead-letter sinks, and the meaning of their answers."""
 
-import asyncio
 import math
 from dataclasses import dataclass
 from typing import Protocol
@@ -156,10 +155,7 @@ class Sender:
         Raises `NoAnswer`.
         """
         try:
-            async with asyncio.timeout(timeout):
-                ack = await self._client.deliver(Target(url), _OWN_HEADERS + _raw(headers), body)
-        except TimeoutError:
-            raise NoAnswer(f"no answer within {timeout:g} s") from None
+            ack = await self._client.deliver(Target(url), _OWN_HEADERS + _raw(headers), body, timeout)
         except ValueError as error:
             raise NoAnswer(f"the address {url!r} cannot be used: {error}", sent=False) from None
         if not ack.status:

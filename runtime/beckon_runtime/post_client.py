@@ -99,20 +99,18 @@ class PostClient:
         body: bytes,
         then: Callable[[Ack], None],
         begin: Callable[[], bool] | None = None,
-        *,
-        seconds: float | None = None,
     ) -> Post:
         """Post an event; `then` gets the answer, never before this returns.
 
         `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
-        `seconds` take the place of those of every post. Raises `ValueError` for a host that is no name.
+        Raises `ValueError` for a host that is no name.
         """
         parsed = self._targets.get(target) or self._take_apart(target)
         parts = [parsed.start]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts += (b"content-length: %d\r\n\r\n" % len(body), body)
-        deadline = self._loop.time() + (self._seconds if seconds is None else seconds)
+        deadline = self._loop.time() + self._seconds
         post = Post(b"".join(parts), then, deadline, begin, self._repeats)
         parsed.pool.send(post)
         return post
@@ -120,9 +118,9 @@ class PostClient:
     async def deliver(
         self, target: Target, headers: list[RawHeader], body: bytes, seconds: float | None = None
     ) -> Ack:
-        """Post an event and wait for the answer, at most so many seconds.
+        """Post an event and wait for the answer, at most `seconds`, which replace those of every post.
 
-        If the waiting is cancelled, the event is withdrawn, or its connection closed.
+        After them, and if the waiting is cancelled, the event is withdrawn, or its connection closed.
         """
         acknowledged: asyncio.Future[Ack] = self._loop.create_future()
 
@@ -130,13 +128,15 @@ class PostClient:
             if not acknowledged.done():
                 acknowledged.set_result(ack)
 
-        post = self.post(target, headers, body, settle, lambda: not acknowledged.done(), seconds=seconds)
+        post = self.post(target, headers, body, settle, lambda: not acknowledged.done())
+        allowed = self._seconds if seconds is None else seconds
+        timer = self._loop.call_later(allowed, lambda: post.fail(f"no answer within {allowed:g} s"))
         try:
             return await acknowledged
-        except asyncio.CancelledError:
+        finally:
+            timer.cancel()
             if post.connection is not None:
                 post.connection.abandon(post)
-            raise
 
     async def close(self) -> None:
         """Close every connection; open posts end without an answer."""

@@ -162,6 +162,7 @@ class PostConnection(asyncio.Protocol):
         self._post = post
         post.connection = self
         self._received = 0
+        self._has_head = False
         cast(asyncio.Transport, self._transport).write(post.message)
 
     def overdue(self, now: float) -> bool:
@@ -262,6 +263,7 @@ class PostConnection(asyncio.Protocol):
     def _answered(self, *, reusable: bool) -> None:
         post, self._post = self._post, None
         if post is None:
+            self.close()
             return
         self._reused = True
         answer = Ack(

@@ -241,6 +241,38 @@ async def test_one_answer_on_a_connection_leaves_nothing_to_the_next(client: Pos
     assert (second.status, second.body, second.headers) == (202, b"", ((b"content-length", b"0"),))
 
 
+@pytest.mark.parametrize("first", [b"204 No Content\r\n\r\n", b"200 OK\r\ncontent-length: 1\r\n\r\n1"])
+async def test_an_answer_is_not_that_of_the_next_post_too(first: bytes) -> None:
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_post(reader)
+        writer.write(b"HTTP/1.1 " + first)
+        await read_post(reader)
+
+    client = PostClient(PATIENCE, repeats=False)
+    async with raw_server(session) as url:
+        assert (await post(client, url)).status in (200, 204)
+        ack = await post(client, url)
+    await client.close()
+    assert (ack.status, ack.sent) == (0, True)
+
+
+async def test_a_connection_with_an_answer_that_was_not_requested_is_not_used_again(
+    client: PostClient,
+) -> None:
+    connections = 0
+
+    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await read_post(reader)
+        writer.write(ACCEPTED + b"HTTP/1.1 500 Stray\r\ncontent-length: 0\r\n\r\n")
+        await reader.read()
+
+    async with raw_server(session) as url:
+        assert [(await post(client, url)).status for _ in range(3)] == [202, 202, 202]
+    assert connections == 3
+
+
 async def test_an_address_may_have_a_user_and_any_characters(client: PostClient) -> None:
     heads = []
 
@@ -338,7 +370,7 @@ async def test_a_post_may_have_less_time_than_the_others() -> None:
     async with raw_server(silence) as url:
         ack = await asyncio.wait_for(client.deliver(Target(url), [], b"{}", seconds=0.1), PATIENCE)
 
-    assert (ack.status, ack.sent, ack.error) == (0, True, "it did not answer in time")
+    assert (ack.status, ack.sent, ack.error) == (0, True, "no answer within 0.1 s")
     await client.close()
 
 
