@@ -72,12 +72,16 @@ def test_no_request_of_a_test_has_the_default_limit_of_its_client() -> None:
     hasty = []
     for path in (ROOT / "tests").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if "httpx." in text else ():
+        for node in ast.walk(ast.parse(text)) if "httpx" in text else ():
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="httpx"), attr=name)) if (
                     name in HTTPX_CALLS
                 ):
                     if not {"timeout", "transport"} & {keyword.arg for keyword in node.keywords}:
                         hasty.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+                case ast.ImportFrom(module="httpx", names=names) if {
+                    each.name for each in names
+                } & HTTPX_CALLS:
+                    hasty.append(f"{path.relative_to(ROOT)}:{node.lineno}: import httpx, and call httpx.NAME")
 
     assert hasty == []

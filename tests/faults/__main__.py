@@ -16,7 +16,16 @@ from pathlib import Path
 
 from tests.faults.load import Client, open_session
 from tests.faults.report import Row, rows_of, table, write_page
-from tests.faults.site import CALL_SECONDS, JETSTREAM, MEMORY, VICTIMS, Site, running_outside, running_site
+from tests.faults.site import (
+    CALL_SECONDS,
+    JETSTREAM,
+    MEMORY,
+    NATS,
+    VICTIMS,
+    Site,
+    running_outside,
+    running_site,
+)
 
 _PERIOD_SECONDS = 20.0
 _FIRST_SECONDS = 3.0
@@ -70,6 +79,17 @@ async def _kill(site: Site, name: str, plan: Plan) -> None:
             return
 
 
+def _find_idle(plan: Plan, rows: Sequence[Row]) -> list[str]:
+    """Return a line for each part and log without a call while the part was killed."""
+    killed = {(row.killed, row.log) for row in rows}
+    wanted = [(name, log) for log in plan.logs for name in plan.victims if log == JETSTREAM or name != NATS]
+    return [
+        f"no call was made while {name} was killed, log {log}"
+        for name, log in wanted
+        if (name, log) not in killed
+    ]
+
+
 def main() -> int:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(
@@ -89,9 +109,7 @@ def main() -> int:
     sys.stdout.write(table(rows))
     if arguments.page is not None:
         write_page(arguments.page, table(rows))
-    idle = [name for name in plan.victims if not any(row.killed == name for row in rows)]
-    broken = [text for row in rows for text in row.broken_promises()]
-    broken += [f"no call was made while {name} was killed" for name in idle]
+    broken = [text for row in rows for text in row.broken_promises()] + _find_idle(plan, rows)
     sys.stdout.write("".join(f"broken: {text}\n" for text in broken))
     return 1 if broken else 0
 

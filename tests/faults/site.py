@@ -18,7 +18,8 @@ from tests.nats_server import NatsServer
 from tests.shim.support import KEY
 
 MEMORY, JETSTREAM = "memory", "JetStream"
-VICTIMS = ("ingress", "dispatcher", "shim", "agent", "nats-server")
+NATS = "nats-server"
+VICTIMS = ("ingress", "dispatcher", "shim", "agent", NATS)
 CALL_SECONDS = 30.0
 
 
@@ -111,7 +112,7 @@ async def running_site(log: str, folder: Path, outside: Outside) -> AsyncIterato
             stack.push_async_callback(part.kill)
         await asyncio.gather(*(part.start() for part in site.victims.values()))
         if server is not None:
-            site.victims["nats-server"] = NatsPart(server)
+            site.victims[NATS] = NatsPart(server)
         else:
             site.victims["dispatcher"] = site.victims["ingress"]
         yield site
