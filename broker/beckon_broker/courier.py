@@ -15,6 +15,7 @@ from beckon_broker.inbox import Inboxes
 from beckon_broker.log import LOG_AWAY, HeldDelivery, QueuedDelivery
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import (
+    MAX_DATA_BYTES,
     Answer,
     Headers,
     NoAnswer,
@@ -48,7 +49,6 @@ class Lane:
 DESTINATION = "knativeerrordest"
 CODE = "knativeerrorcode"
 DATA = "knativeerrordata"
-MAX_DATA_BYTES = 768  # 1024 characters in Base64, Knative's bound
 
 
 def dead_letter(queued: QueuedDelivery, destination: str, setback: Setback) -> CloudEvent:

@@ -11,6 +11,9 @@ from beckon_contract.retry_after import read_retry_after
 from beckon_runtime.post_client import PostClient
 from beckon_runtime.posts import RawHeader, Target
 
+MAX_DATA_BYTES = 768
+"""The bytes of an answer in a dead letter: 1024 characters in Base64, Knative's bound."""
+
 _UNRECOGNISED = 502
 _DELAYING = frozenset({429, 503})
 # Other client errors refuse a request; these may come half-way: time-outs, conflicts and busy services.
@@ -97,7 +100,8 @@ def _refused(answer: Answer) -> Setback:
     delay = read_retry_after(answer.header("retry-after")) if answer.status in _DELAYING else None
     begun = not 400 <= answer.status < 500 or answer.status in _MAY_HAVE_BEGUN
     asks_again = answer.status == 429 or (answer.status == 503 and bool(answer.header("retry-after")))
-    return Setback(answer.status, answer.body, is_retriable(answer.status), delay or 0.0, begun, asks_again)
+    data = answer.body[:MAX_DATA_BYTES]  # more is not kept while a delivery waits for its next attempt
+    return Setback(answer.status, data, is_retriable(answer.status), delay or 0.0, begun, asks_again)
 
 
 def _unusable(answer: Answer, why: str) -> Setback:

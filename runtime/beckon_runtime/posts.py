@@ -139,6 +139,10 @@ class PostConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         # httptools has no types; the parser calls the on_… methods below.
         self._parser = httptools.HttpResponseParser(self)
+        # Small tools end lines with LF alone, as a recipient may accept (RFC 9112, section 2.2).
+        self._parser.set_dangerous_leniencies(
+            lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
         self._post: Post | None = None
         self._reused = False
         self._received = 0

@@ -182,12 +182,25 @@ LONGEST = 10
         (b"transfer-encoding: chunked\r\n\r\n1\r\na\r\n2;x=y\r\nbc\r\n0\r\nx-y: z\r\n\r\n", b"abc", True),
         (b"\r\nabc", b"abc", True),
         (b"connection: close\r\n\r\n", b"", True),
+        (b"content-length: 3\n\nabc", b"abc", True),
+        (b"transfer-encoding: chunked\n\n3 \r\nabc\r\n0\r\n\r\n", b"abc", True),
         (b"content-length: 10\r\n\r\n0123456789", b"0123456789", True),
         (b"content-length: 11\r\n\r\n01234567890", b"0123456789", False),
         (b"\r\n" + b"0123456789" * 9, b"0123456789", False),
         (b"transfer-encoding: chunked\r\n\r\n" + b"4\r\nabcd\r\n" * 9, b"abcdabcdab", False),
     ],
-    ids=["length", "chunks", "to-the-end", "nothing", "limit", "above", "endless", "endless-chunks"],
+    ids=[
+        "length",
+        "chunks",
+        "to-the-end",
+        "nothing",
+        "bare-lf",
+        "chunks-space",
+        "limit",
+        "above",
+        "endless",
+        "endless-chunks",
+    ],
 )
 @pytest.mark.parametrize("at_once", [True, False], ids=["at-once", "byte-by-byte"])
 async def test_of_every_form_of_body_so_much_is_kept(
