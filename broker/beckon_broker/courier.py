@@ -16,9 +16,8 @@ from beckon_broker.log import LOG_AWAY, HeldDelivery, QueuedDelivery
 from beckon_broker.metrics import Metrics
 from beckon_broker.sender import (
     MAX_DATA_BYTES,
-    Answer,
+    NO_ANSWER,
     Headers,
-    NoAnswer,
     Post,
     Setback,
     read_answer,
@@ -28,6 +27,7 @@ from beckon_broker.sender import (
 from beckon_broker.topology import Subscription, ingress_url
 from beckon_contract.cloudevents.events import AttributeValue, CloudEvent, to_binary, to_structured
 from beckon_contract.cloudevents.extensions import IDEMPOTENT_CALL, NOT_BEGUN, OBSERVER, REPLY_ANY
+from beckon_runtime.posts import Ack
 from beckon_runtime.problem import Problem
 
 
@@ -80,7 +80,6 @@ Accept = Callable[[Envelope, str], Awaitable[None]]
 _TRUE = (True, "true")
 _LOG_SECONDS = 300.0  # for which a reply waits for the log
 _LOG_PAUSE = 0.5
-_NO_ANSWER = 500  # what knativeerrorcode says where there was no HTTP answer, as in Knative
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class _Tally:
 
 
 _LOST = Setback(
-    _NO_ANSWER,
+    NO_ANSWER,
     b"dispatch error: the broker process that delivered this event ended before it noted the outcome; "
     b"the subscriber may have done its work",
     retriable=False,
@@ -210,18 +209,13 @@ class Courier:
             headers += [("prefer", "reply"), *_headers(envelope)]
             timeout = subscription.delivery.timeout or self._terms.timeout
             tally.begun = True  # for a process that is stopped meanwhile
-            try:
-                answer = await self._post(subscription.subscriber, headers, body, timeout)
-            except NoAnswer as error:
-                outcome: CloudEvent | Setback | None = _no_answer(error)
-            else:
-                outcome = self._read(queued, answer)
+            outcome = self._read(queued, await self._post(subscription.subscriber, headers, body, timeout))
             if isinstance(outcome, Setback):
                 tally.begun = begun_before or outcome.begun
             _log(envelope, lane, outcome)
             return outcome
 
-    def _read(self, queued: QueuedDelivery, answer: Answer) -> CloudEvent | Setback | None:
+    def _read(self, queued: QueuedDelivery, answer: Ack) -> CloudEvent | Setback | None:
         """Return the reply in an answer; the one to a call gets the call's token, if it has none."""
         call = queued.envelope.event
         if queued.answers and call.extensions.get(REPLY_ANY) == "any":
@@ -298,16 +292,11 @@ class Courier:
         async with lane.slots:
             subscription = lane.subscription
             if subscription.dead_letter is None:
-                return Setback(_NO_ANSWER, b"the dead-letter sink was taken away", retriable=False)
+                return Setback(NO_ANSWER, b"the dead-letter sink was taken away", retriable=False)
             headers, body = _message(letter, subscription.delivery.format)
             timeout = subscription.delivery.timeout or self._terms.timeout
-            try:
-                answer = await self._post(
-                    subscription.dead_letter, headers + _headers(envelope), body, timeout
-                )
-            except NoAnswer as error:
-                return _no_answer(error)
-            return read_dead_letter_answer(answer)
+            headers += _headers(envelope)
+            return read_dead_letter_answer(await self._post(subscription.dead_letter, headers, body, timeout))
 
 
 def _log(envelope: Envelope, lane: Lane, outcome: CloudEvent | Setback | None) -> None:
@@ -341,7 +330,3 @@ def _message(event: CloudEvent, mode: str | None) -> tuple[Headers, bytes]:
 
 def _headers(envelope: Envelope) -> Headers:
     return [("kn-namespace", envelope.broker.namespace), *envelope.headers]
-
-
-def _no_answer(error: NoAnswer) -> Setback:
-    return Setback(_NO_ANSWER, f"dispatch error: {error}".encode(), retriable=True, begun=error.sent)

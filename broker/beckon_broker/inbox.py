@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
 from beckon_broker.envelope import Envelope
-from beckon_broker.sender import NoAnswer, Post
+from beckon_broker.sender import Post
 from beckon_contract.cloudevents.events import to_binary
 from beckon_contract.correlation import pod_replica
 
@@ -73,13 +73,11 @@ class Inboxes:
         headers, body = to_binary(reply.event)
         headers += [("kn-namespace", reply.broker.namespace), *reply.headers]
         host = f"[{address}]" if ":" in address else address
-        try:
-            answer = await self._post(f"http://{host}:{self._port}{self._path}", headers, body, _TIMEOUT)
-        except NoAnswer as error:
+        answer = await self._post(f"http://{host}:{self._port}{self._path}", headers, body, _TIMEOUT)
+        if not answer.status:
             self._away[address] = time.monotonic() + _AWAY_SECONDS
-            logger.info("the reply %s goes by its Trigger: %s", reply.event.id, error)
-            return ""
-        return self._subscriber if 200 <= answer.status < 300 else ""
+            logger.info("the reply %s goes by its Trigger: %s", reply.event.id, answer.error)
+        return self._subscriber if answer.accepted else ""
 
     async def _find(self, replica: str) -> str | None:
         """Return the address of a replica. One that is not named by its address is the only one."""

@@ -9,30 +9,18 @@ from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
 from beckon_contract.knative.delivery import is_retriable
 from beckon_contract.retry_after import read_retry_after
 from beckon_runtime.post_client import PostClient
-from beckon_runtime.posts import RawHeader, Target
+from beckon_runtime.posts import Ack, RawHeader, Target
 
 MAX_DATA_BYTES = 768
 """The bytes of an answer in a dead letter: 1024 characters in Base64, Knative's bound."""
+
+NO_ANSWER = 500
+"""The value of `knativeerrorcode` where there was no HTTP answer, as in Knative."""
 
 _UNRECOGNISED = 502
 _DELAYING = frozenset({429, 503})
 # Other client errors refuse a request; these may come half-way: time-outs, conflicts and busy services.
 _MAY_HAVE_BEGUN = frozenset({408, 409, 425, 429})
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP answer; `complete` is false for a body cut at the limit."""
-
-    status: int
-    headers: tuple[tuple[bytes, bytes], ...] = ()
-    body: bytes = b""
-    complete: bool = True
-
-    def header(self, name: str) -> str:
-        """Return the value of a header, or the empty string."""
-        wanted = name.lower().encode()
-        return next((value.decode("latin-1") for key, value in self.headers if key.lower() == wanted), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +40,7 @@ class Setback:
     asks_again: bool = False
 
 
-def read_answer(answer: Answer) -> CloudEvent | Setback | None:
+def read_answer(answer: Ack) -> CloudEvent | Setback | None:
     """Return the reply in a subscriber's answer, or the failure. `None` is a success without a reply."""
     if not 200 <= answer.status < 300:
         return _refused(answer)
@@ -60,7 +48,7 @@ def read_answer(answer: Answer) -> CloudEvent | Setback | None:
         return None
     if not answer.complete:
         return _unusable(answer, f"its body exceeds the limit of {len(answer.body)} bytes")
-    if answer.header("content-encoding").lower() not in {"", "identity"}:
+    if answer.header(b"content-encoding").lower() not in {"", "identity"}:
         return _unusable(answer, "its body is compressed, which was not requested")
     if not is_event(answer.headers):
         return _unusable(answer, "its body is not a CloudEvent; answer with one or with an empty body")
@@ -70,14 +58,14 @@ def read_answer(answer: Answer) -> CloudEvent | Setback | None:
         return _unusable(answer, str(error))
 
 
-def read_any_answer(answer: Answer, call: CloudEvent, source: str) -> CloudEvent | Setback | None:
+def read_any_answer(answer: Ack, call: CloudEvent, source: str) -> CloudEvent | Setback | None:
     """Return the reply in an answer as `read_answer` does; an answer that is no event is a reply, too.
 
     Its body becomes the data of the reply, whose type is that of the call with `.reply` behind it.
     """
     if not 200 <= answer.status < 300 or is_event(answer.headers) or not answer.complete:
         return read_answer(answer)
-    content_type = answer.header("content-type") or "application/octet-stream"
+    content_type = answer.header(b"content-type") or "application/octet-stream"
     try:
         return CloudEvent(
             id=str(uuid4()),
@@ -91,20 +79,23 @@ def read_any_answer(answer: Answer, call: CloudEvent, source: str) -> CloudEvent
         return _unusable(answer, str(error))
 
 
-def read_dead_letter_answer(answer: Answer) -> Setback | None:
+def read_dead_letter_answer(answer: Ack) -> Setback | None:
     """Return the failure in a dead-letter sink's answer, or `None`. A reply of the sink is dropped."""
     return None if 200 <= answer.status < 300 else _refused(answer)
 
 
-def _refused(answer: Answer) -> Setback:
-    delay = read_retry_after(answer.header("retry-after")) if answer.status in _DELAYING else None
+def _refused(answer: Ack) -> Setback:
+    if not answer.status:
+        error = f"dispatch error: {answer.error}".encode()
+        return Setback(NO_ANSWER, error, retriable=True, begun=answer.sent)
+    delay = read_retry_after(answer.retry_after) if answer.status in _DELAYING else None
     begun = not 400 <= answer.status < 500 or answer.status in _MAY_HAVE_BEGUN
-    asks_again = answer.status == 429 or (answer.status == 503 and bool(answer.header("retry-after")))
+    asks_again = answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
     data = answer.body[:MAX_DATA_BYTES]  # more is not kept while a delivery waits for its next attempt
     return Setback(answer.status, data, is_retriable(answer.status), delay or 0.0, begun, asks_again)
 
 
-def _unusable(answer: Answer, why: str) -> Setback:
+def _unusable(answer: Ack, why: str) -> Setback:
     message = f"the answer {answer.status} cannot be used as a reply: {why}"
     return Setback(_UNRECOGNISED, message.encode(), retriable=False)
 
@@ -117,21 +108,10 @@ _OWN_HEADERS = [(b"user-agent", b"beckon-broker"), (b"accept", b"*/*"), (b"accep
 Headers = list[tuple[str, str]]
 
 
-class NoAnswer(Exception):
-    """The request brought no complete HTTP answer; the message says why.
-
-    `sent` is false if no connection was opened for it.
-    """
-
-    def __init__(self, why: str, *, sent: bool = True) -> None:
-        super().__init__(why)
-        self.sent = sent
-
-
 class Post(Protocol):
-    """Sends one request and returns its answer of any status; raises `NoAnswer`."""
+    """Sends one request and returns its answer of any status."""
 
-    async def __call__(self, url: str, headers: Headers, body: bytes, timeout: float) -> Answer:
+    async def __call__(self, url: str, headers: Headers, body: bytes, timeout: float) -> Ack:
         """POST these bytes; `timeout` is the seconds until the answer is complete."""
         ...
 
@@ -153,18 +133,12 @@ class Sender:
         """Close the connections."""
         await self._client.close()
 
-    async def post(self, url: str, headers: Headers, body: bytes, timeout: float) -> Answer:
-        """POST these bytes and read the answer up to the limit; redirects are answers, too.
-
-        Raises `NoAnswer`.
-        """
+    async def post(self, url: str, headers: Headers, body: bytes, timeout: float) -> Ack:
+        """POST these bytes and read the answer up to the limit; redirects are answers, too."""
         try:
-            ack = await self._client.deliver(Target(url), _OWN_HEADERS + _raw(headers), body, timeout)
+            return await self._client.deliver(Target(url), _OWN_HEADERS + _raw(headers), body, timeout)
         except ValueError as error:
-            raise NoAnswer(f"the address {url!r} cannot be used: {error}", sent=False) from None
-        if not ack.status:
-            raise NoAnswer(ack.error, sent=ack.sent)
-        return Answer(ack.status, ack.headers, ack.body, ack.complete)
+            return Ack(0, f"the address {url!r} cannot be used: {error}", sent=False)
 
 
 def _raw(headers: Headers) -> list[RawHeader]:

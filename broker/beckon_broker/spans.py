@@ -10,7 +10,8 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from beckon_broker.sender import Answer, Headers, NoAnswer, Post
+from beckon_broker.sender import Headers, Post
+from beckon_runtime.posts import Ack
 from beckon_runtime.tracing import MEMBERS, carried_by, continued
 
 _EVENT = {"ce-id": "event_id", "ce-source": "event_source", "ce-type": "event_type"}
@@ -24,8 +25,8 @@ class TracedPost:
     def __init__(self, post: Post) -> None:
         self._post = post
 
-    async def __call__(self, url: str, headers: Headers, body: bytes, timeout: float) -> Answer:
-        """POST these bytes. Raises `NoAnswer`."""
+    async def __call__(self, url: str, headers: Headers, body: bytes, timeout: float) -> Ack:
+        """POST these bytes."""
         given = dict(headers)
         event_type = given.get("ce-type")  # which an event in structured mode does not show
         name = f"deliver {event_type}" if event_type else "deliver"
@@ -33,10 +34,9 @@ class TracedPost:
         own = [(key, value) for key, value in headers if key not in MEMBERS] + list(carried_by(span).items())
         try:
             answer = await self._post(url, own, body, timeout)
-        except NoAnswer:
-            _failed(span, "no_answer")
-            raise
-        else:
+            if not answer.status:
+                _failed(span, "no_answer")
+                return answer
             span.set_attribute("http.response.status_code", answer.status)
             if answer.status >= 400:
                 _failed(span, str(answer.status))

@@ -72,7 +72,7 @@ class Ack:
 
     @property
     def accepted(self) -> bool:
-        """True if the Broker took the event."""
+        """True if the receiver took the event."""
         return 200 <= self.status < 300
 
     @property

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_broker.sender import Answer, Setback, read_answer, read_dead_letter_answer
+from beckon_broker.sender import Setback, read_answer, read_dead_letter_answer
 from beckon_contract.cloudevents.events import CloudEvent
+from beckon_runtime.posts import Ack
 
 headers = st.lists(
     st.tuples(
@@ -27,8 +28,8 @@ headers = st.lists(
 def test_every_answer_is_a_reply_a_success_or_a_setback_and_never_a_crash(
     status: int, found: tuple[tuple[bytes, bytes], ...], body: bytes, complete: bool
 ) -> None:
-    outcome = read_answer(Answer(status, found, body, complete))
-    letter = read_dead_letter_answer(Answer(status, found, body, complete))
+    outcome = read_answer(Ack(status, "", found, body, complete))
+    letter = read_dead_letter_answer(Ack(status, "", found, body, complete))
 
     if 200 <= status < 300:
         assert letter is None
@@ -52,7 +53,7 @@ def test_every_answer_is_a_reply_a_success_or_a_setback_and_never_a_crash(
     ],
 )
 def test_retry_after_is_read_on_429_and_503(status: int, value: bytes, seconds: float) -> None:
-    outcome = read_answer(Answer(status, ((b"Retry-After", value),)))
+    outcome = read_answer(Ack(status, headers=((b"Retry-After", value),)))
 
     assert isinstance(outcome, Setback)
     assert outcome.retry_after == seconds
@@ -62,7 +63,7 @@ def test_retry_after_is_read_on_429_and_503(status: int, value: bytes, seconds: 
 def test_retry_after_may_be_a_date(hours: int, least: float, most: float) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(hours=hours), usegmt=True)
 
-    outcome = read_answer(Answer(503, ((b"Retry-After", date.encode()),)))
+    outcome = read_answer(Ack(503, headers=((b"Retry-After", date.encode()),)))
 
     assert isinstance(outcome, Setback)
     assert least <= outcome.retry_after <= most
