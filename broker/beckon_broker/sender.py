@@ -103,6 +103,7 @@ def _unusable(answer: Ack, why: str) -> Setback:
 # Below the 5 s after which uvicorn and Node close an idle connection, with the second in which it is noticed:
 # a POST on a connection that the other side has just closed is lost.
 _IDLE_SECONDS = 3.0
+_IDLE_SECONDS_WITH_REPEATS = 60.0
 _OWN_HEADERS = [(b"user-agent", b"beckon-broker"), (b"accept", b"*/*"), (b"accept-encoding", b"identity")]
 
 Headers = list[tuple[str, str]]
@@ -124,9 +125,10 @@ class Sender:
     """
 
     def __init__(self, max_answer_bytes: int, *, repeats: bool = False) -> None:
+        idle_seconds = _IDLE_SECONDS_WITH_REPEATS if repeats else _IDLE_SECONDS
         # Each post has a time limit of its own.
         self._client = PostClient(
-            math.inf, repeats=repeats, idle_seconds=_IDLE_SECONDS, longest_body=max_answer_bytes
+            math.inf, repeats=repeats, idle_seconds=idle_seconds, longest_body=max_answer_bytes
         )
 
     async def aclose(self) -> None:
