@@ -12,7 +12,7 @@ from aiohttp import web
 
 from tests.broker.broker_process import RunningBroker, delivery, running_broker, trigger
 from tests.patience import PATIENCE, eventually, until
-from tests.runtime.test_post_client import Session, raw_server
+from tests.runtime.raw_server import Session, raw_server
 from tests.shim.support import Posted, Server, Shim, shim_in_front_of
 from tests.silence import silent_address
 
