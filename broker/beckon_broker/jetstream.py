@@ -46,7 +46,7 @@ from beckon_broker.log import (
     refuse,
 )
 from beckon_broker.publisher import Publisher
-from beckon_broker.pull import Pull
+from beckon_broker.pull import Pull, end_if_cancelled
 from beckon_broker.queues import Queues
 from beckon_broker.streams import read_stream_content
 from beckon_broker.subjects import PARTITIONS, SHARED_CONSUMER, Queue, Subjects, queue_of, trigger_of
@@ -304,6 +304,7 @@ class JetStreamLog:
             if self._client.is_connected:
                 with contextlib.suppress(NatsError):
                     await self._holdings.renew()
+            end_if_cancelled()
 
     async def _connect(self) -> None:
         """Connect to the server; wait for it as long as it takes."""
@@ -344,6 +345,7 @@ class JetStreamLog:
                 pull.restart()
             if self._queues is not None:
                 self._queues.restart()
+            end_if_cancelled()
 
     async def _make_streams(self) -> None:
         """Make the streams and consumers that are missing; try until it succeeds."""
@@ -354,6 +356,7 @@ class JetStreamLog:
             except (NatsError, TimeoutError) as error:
                 self._why = f"JetStream at {self._address} does not serve the streams: {reason(error)}"
                 logger.warning("%s", self._why)
+                end_if_cancelled()
                 await asyncio.sleep(1)
             else:
                 self._has_streams = True

@@ -26,6 +26,16 @@ _HEARTBEAT = "100"
 _EXPIRED = "408"
 
 
+def end_if_cancelled() -> None:
+    """Raise `CancelledError` in a task that was cancelled: nats-py and `asyncio.wait_for` may swallow it.
+
+    A loop without an end of its own would go on, and with it a process that is to stop.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 class Pull:
     """Pulls the messages of one consumer while `room` is more than 0, and calls `receive` with each."""
 
@@ -75,9 +85,11 @@ class Pull:
         while not self._stopped:
             await self._request_messages()
             while self._open and self._alive:
+                end_if_cancelled()
                 self._alive = False
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._change.wait(), _SILENCE_SECONDS)
+            end_if_cancelled()
             self._change.clear()
 
     async def _request_messages(self) -> None:

@@ -15,7 +15,7 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig
 
-from beckon_broker.pull import Pull
+from beckon_broker.pull import Pull, end_if_cancelled
 from beckon_broker.streams import read_stream_content
 from beckon_broker.subjects import PARTITIONS, Queue, Subjects, partition_of, queue_of
 
@@ -52,6 +52,7 @@ class Queues:
         await self._client.subscribe(self._subjects.opened, cb=self._open_announced)
         while True:
             await self._look()
+            end_if_cancelled()
             await asyncio.sleep(_LOOK_SECONDS)
 
     def restart(self) -> None:

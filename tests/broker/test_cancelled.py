@@ -1,0 +1,62 @@
+"""The tasks of the log in JetStream end when they are cancelled, also if the library swallows that."""
+
+import asyncio
+from typing import Any
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from beckon_broker.pull import Pull
+from beckon_broker.queues import Queues
+from beckon_broker.subjects import Subjects
+from tests.nats_server import NatsServer
+from tests.patience import PATIENCE
+
+
+class SwallowingClient(Client):
+    """A client in which the first cancellation is lost, as in `Client._flush_pending` of nats-py."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = asyncio.Event()
+
+    async def lose_cancellation(self) -> None:
+        self.waits.set()
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            raise NatsError("nothing came") from None
+
+    async def request(self, *_: Any, **__: Any) -> Msg:
+        await self.lose_cancellation()
+        raise AssertionError
+
+    async def publish(self, *_: Any, **__: Any) -> None:
+        await self.lose_cancellation()
+
+
+async def is_ended(task: asyncio.Task[None], client: SwallowingClient) -> bool:
+    """Cancel a task while it waits for the server; return True if it ends."""
+    await asyncio.wait_for(client.waits.wait(), PATIENCE)
+    task.cancel()
+    await asyncio.wait((task,), timeout=PATIENCE)
+    return task.cancelled()
+
+
+async def test_looking_for_queues_ends(nats_server: NatsServer) -> None:
+    client = SwallowingClient()
+    await client.connect(nats_server.url)
+    queues = Queues(client, Subjects("cancelled"), lambda _: None, 1, 30.0)
+
+    assert await is_ended(asyncio.create_task(queues.run()), client)
+    await client.close()
+
+
+async def test_pulling_ends(nats_server: NatsServer) -> None:
+    client = SwallowingClient()
+    await client.connect(nats_server.url)
+    pull = Pull(client, "cancelled-0", "shared", lambda: 1, lambda _: None)
+
+    assert await is_ended(asyncio.create_task(pull.run()), client)
+    await client.close()
