@@ -1,4 +1,4 @@
-"""The HTTP client for subscribers and dead-letter sinks, and the meaning of their answers."""
+"""The HTTP client for subscribers, dead-letter sinks and inboxes, and the meaning of their answers."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from uuid import uuid4
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http, is_event
 from beckon_contract.knative.delivery import is_retriable
 from beckon_contract.retry_after import read_retry_after
-from beckon_runtime.post_client import PostClient
+from beckon_runtime.post_client import IDLE_SECONDS, PostClient
 from beckon_runtime.posts import Ack, RawHeader, Target
 
 MAX_DATA_BYTES = 768
@@ -103,7 +103,6 @@ def _unusable(answer: Ack, why: str) -> Setback:
 # Below the 5 s after which uvicorn and Node close an idle connection, with the second in which it is noticed:
 # a POST on a connection that the other side has just closed is lost.
 _IDLE_SECONDS = 3.0
-_IDLE_SECONDS_WITH_REPEATS = 60.0
 _OWN_HEADERS = [(b"user-agent", b"beckon-broker"), (b"accept", b"*/*"), (b"accept-encoding", b"identity")]
 
 Headers = list[tuple[str, str]]
@@ -125,7 +124,7 @@ class Sender:
     """
 
     def __init__(self, max_answer_bytes: int, *, repeats: bool = False) -> None:
-        idle_seconds = _IDLE_SECONDS_WITH_REPEATS if repeats else _IDLE_SECONDS
+        idle_seconds = IDLE_SECONDS if repeats else _IDLE_SECONDS
         # Each post has a time limit of its own.
         self._client = PostClient(
             math.inf, repeats=repeats, idle_seconds=idle_seconds, longest_body=max_answer_bytes

@@ -32,7 +32,7 @@ def trusting(ca_certs: str) -> ssl.SSLContext:
 
 _CONNECT_SECONDS = 10.0
 _OPENING_AT_ONCE = 64
-_IDLE_SECONDS = 60.0
+IDLE_SECONDS = 60.0
 _LONGEST_BODY = 65_536
 _SWEEP_SECONDS = 1.0
 _KNOWN_TARGETS = 4096
@@ -67,7 +67,7 @@ class PostClient:
         connect_seconds: float = _CONNECT_SECONDS,
         *,
         repeats: bool = True,
-        idle_seconds: float = _IDLE_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
         longest_body: int = _LONGEST_BODY,
     ) -> None:
         """Give every post `seconds` for its answer, and every connection so many to open and to be idle.
@@ -99,18 +99,20 @@ class PostClient:
         body: bytes,
         then: Callable[[Ack], None],
         begin: Callable[[], bool] | None = None,
+        *,
+        seconds: float | None = None,
     ) -> Post:
         """Post an event; `then` gets the answer, never before this returns.
 
         `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
-        Raises `ValueError` for a host that is no name.
+        `seconds` replace those of every post, to the second. Raises `ValueError` for a host that is no name.
         """
         parsed = self._targets.get(target) or self._take_apart(target)
         parts = [parsed.start]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts += (b"content-length: %d\r\n\r\n" % len(body), body)
-        deadline = self._loop.time() + self._seconds
+        deadline = self._loop.time() + (self._seconds if seconds is None else seconds)
         post = Post(b"".join(parts), then, deadline, begin, self._repeats)
         parsed.pool.send(post)
         return post
@@ -118,7 +120,7 @@ class PostClient:
     async def deliver(
         self, target: Target, headers: list[RawHeader], body: bytes, seconds: float | None = None
     ) -> Ack:
-        """Post an event and wait for the answer, at most `seconds`, which replace those of every post.
+        """Post an event and wait for the answer, at most `seconds`, in place of those of every post.
 
         After them, and if the waiting is cancelled, the event is withdrawn, or its connection closed.
         """
@@ -128,8 +130,8 @@ class PostClient:
             if not acknowledged.done():
                 acknowledged.set_result(ack)
 
-        post = self.post(target, headers, body, settle, lambda: not acknowledged.done())
         allowed = self._seconds if seconds is None else seconds
+        post = self.post(target, headers, body, settle, lambda: not acknowledged.done(), seconds=allowed)
         timer = self._loop.call_later(allowed, lambda: post.fail(f"no answer within {allowed:g} s"))
         try:
             return await acknowledged

@@ -195,6 +195,21 @@ async def test_a_post_may_have_less_time_than_the_others() -> None:
     await client.close()
 
 
+async def test_a_post_may_have_more_time_than_the_others() -> None:
+    async def answer_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_post(reader)
+        await asyncio.sleep(1.5)  # longer than the time of the others and the second between two looks
+        writer.write(ACCEPTED)
+        await reader.read()
+
+    client = PostClient(0.1)
+    async with raw_server(answer_late) as url:
+        ack = await client.deliver(Target(url), [], b"{}", seconds=PATIENCE)
+
+    assert ack.status == 202
+    await client.close()
+
+
 async def test_an_address_where_nothing_answers_costs_the_connect_time_and_no_more() -> None:
     with silent_address() as url:
         client = PostClient(60, connect_seconds=0.2)
