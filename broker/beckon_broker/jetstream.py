@@ -199,6 +199,7 @@ class JetStreamLog:
         await self._connect()
         await self._publisher.open()
         await self._make_streams()
+        end_if_cancelled()
         logger.info("events are stored in NATS at %s", self._address)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._renew())

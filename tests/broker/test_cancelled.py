@@ -3,10 +3,12 @@
 import asyncio
 from typing import Any
 
+import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from beckon_broker.jetstream import JetStreamLog, JetStreamOptions
 from beckon_broker.pull import Pull
 from beckon_broker.queues import Queues
 from beckon_broker.subjects import Subjects
@@ -36,9 +38,9 @@ class SwallowingClient(Client):
         await self.lose_cancellation()
 
 
-async def is_ended(task: asyncio.Task[None], client: SwallowingClient) -> bool:
+async def is_ended(task: asyncio.Task[None], waits: asyncio.Event) -> bool:
     """Cancel a task while it waits for the server; return True if it ends."""
-    await asyncio.wait_for(client.waits.wait(), PATIENCE)
+    await asyncio.wait_for(waits.wait(), PATIENCE)
     task.cancel()
     await asyncio.wait((task,), timeout=PATIENCE)
     return task.cancelled()
@@ -49,7 +51,7 @@ async def test_looking_for_queues_ends(nats_server: NatsServer) -> None:
     await client.connect(nats_server.url)
     queues = Queues(client, Subjects("cancelled"), lambda _: None, 1, 30.0)
 
-    assert await is_ended(asyncio.create_task(queues.run()), client)
+    assert await is_ended(asyncio.create_task(queues.run()), client.waits)
     await client.close()
 
 
@@ -58,5 +60,29 @@ async def test_pulling_ends(nats_server: NatsServer) -> None:
     await client.connect(nats_server.url)
     pull = Pull(client, "cancelled-0", "shared", lambda: 1, lambda _: None)
 
-    assert await is_ended(asyncio.create_task(pull.run()), client)
+    assert await is_ended(asyncio.create_task(pull.run()), client.waits)
     await client.close()
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["a-request-fails", "a-request-succeeds"])
+async def test_making_the_streams_ends(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    waits, request = asyncio.Event(), Client.request
+
+    async def lose_cancellation(client: Client, *arguments: Any, **options: Any) -> Msg:
+        if not waits.is_set():
+            waits.set()
+            try:
+                await asyncio.sleep(PATIENCE)
+            except asyncio.CancelledError:
+                if fails:
+                    raise NatsError("nothing came") from None
+        return await request(client, *arguments, **options)
+
+    monkeypatch.setattr(Client, "request", lose_cancellation)
+    log = JetStreamLog(JetStreamOptions(nats_server.url, stream=f"cancelled-{fails}".lower()))
+    run = asyncio.create_task(log.run(lambda _: None, lambda: None))
+
+    assert await is_ended(run, waits)
+    await log.close()
