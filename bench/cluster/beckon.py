@@ -30,6 +30,7 @@ _KINDS = frozenset(
 )
 # What is not in the namespace is not removed with it.
 _LABEL = "bench.beckon.dev"
+_HOSTS = ".beckon.svc.cluster.local"
 
 
 class AnotherOperator(Exception):
@@ -56,11 +57,8 @@ def install(
     for name in ("200-crd-tool.yaml", "201-crd-agent.yaml"):
         kube.apply(_DEPLOY / name)
     own = {
-        "BECKON_OPERATOR_REPLIES_URL": replies_url(kube),
         "BECKON_NAMESPACES": kube.namespace,
         "BECKON_AGENT_NAMESPACE": kube.namespace,
-        "BECKON_SHIM_URL": f"http://beckon-shim.{kube.namespace}.svc.cluster.local",
-        "BECKON_NATS_URL": f"nats://beckon-nats.{kube.namespace}.svc.cluster.local:4222",
         "BECKON_LOG_LEVEL": "warning",
         **settings,
     }
@@ -126,7 +124,7 @@ def _moved(found: Manifest, namespace: str, settings: Mapping[str, str], stopped
 
 
 def _in_namespace(value: Any, namespace: str) -> Any:
-    """Return a part of a manifest with every namespace in it replaced."""
+    """Return a part of a manifest with every namespace in it replaced, in the names of hosts as well."""
     if isinstance(value, list):
         return [_in_namespace(item, namespace) for item in value]
     if isinstance(value, dict):
@@ -134,6 +132,8 @@ def _in_namespace(value: Any, namespace: str) -> Any:
             name: namespace if name == "namespace" else _in_namespace(item, namespace)
             for name, item in value.items()
         }
+    if isinstance(value, str):
+        return value.replace(_HOSTS, f".{namespace}.svc.cluster.local")
     return value
 
 

@@ -60,6 +60,7 @@ class Inboxes:
         self._subscriber = subscriber
         self._attribute = attribute
         self._addresses: Mapping[str, str] = {}
+        self._unknown = False  # so that a warning comes once
         self._resolved = float("-inf")
         self._looking_up = asyncio.Lock()
         self._away: dict[str, float] = {}
@@ -95,7 +96,16 @@ class Inboxes:
         try:
             addresses = await self._resolve(self._host)
         except OSError as error:
-            logger.info("no inbox of the shim is known, replies go by Triggers: %s: %s", self._host, error)
             addresses = frozenset()
+            if not self._unknown:
+                logger.warning(
+                    "no inbox of the shim is known: %s: %s; replies are stored and go by Triggers, "
+                    "which costs more: see BECKON_BROKER_REPLY_INBOX",
+                    self._host,
+                    error,
+                )
+        if addresses and self._unknown:
+            logger.info("the inboxes of the shim are known again")
+        self._unknown = not addresses
         self._addresses = {pod_replica(address): address for address in addresses}
         self._away = {address: until for address, until in self._away.items() if address in addresses}

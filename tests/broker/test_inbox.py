@@ -132,15 +132,26 @@ async def test_replies_that_come_during_a_look_up_wait_for_it() -> None:
     assert [len(each.requests) for each in (one, two)] == [1, 1]
 
 
-async def test_without_an_address_of_the_shim_a_reply_goes_by_its_trigger() -> None:
-    async def resolve(_: str) -> frozenset[str]:
+async def test_without_an_address_of_the_shim_a_reply_goes_by_its_trigger_and_a_warning_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("beckon_broker.inbox._NEW_SECONDS", -1.0)  # each reply looks up
+    looked_up: list[str] = []
+
+    async def resolve(host: str) -> frozenset[str]:
+        looked_up.append(host)
         raise OSError("Name or service not known")
 
     async with aclosing(Sender(1024, repeats=True)) as posts:
         inboxes = Inboxes(posts.post, "http://shim.test:8083/replies", "http://shim/", "replyid", resolve)
         sealed = seal(BrokerName("default", "default"), event().extended(replyid=TOKEN))
 
-        assert await inboxes.hand_over(sealed) == ""
+        assert [await inboxes.hand_over(sealed) for _ in range(2)] == ["", ""]
+
+    assert looked_up == ["shim.test"] * 2
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "shim.test: Name or service not known" in warning
+    assert "BECKON_BROKER_REPLY_INBOX" in warning
 
 
 @pytest.mark.parametrize("url", ["https://shim:8083/replies", "http://shim/replies", "shim"])
