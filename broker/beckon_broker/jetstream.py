@@ -140,12 +140,14 @@ class JetStreamLog:
             else:
                 await asyncio.gather(*(self._store(each, each.deduplication_id) for each in deliveries))
         except TimeoutError:
+            end_if_cancelled()
             detail = (
                 f"NATS at {self._address} did not confirm within {2 * _STORE_SECONDS:g} s that it stored the "
                 "event: it may be delivered or not"
             )
             raise Refused(Problem(500, UNCERTAIN, "The event may be stored or not", detail)) from None
         except NatsError as error:
+            end_if_cancelled()
             detail = f"NATS at {self._address} did not store the event: {reason(error)}"
             raise refuse(UNAVAILABLE, "The broker cannot store events", detail) from None
 

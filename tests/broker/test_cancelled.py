@@ -8,12 +8,17 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from beckon_broker.envelope import BrokerName, seal
 from beckon_broker.jetstream import JetStreamLog, JetStreamOptions
+from beckon_broker.log import QueuedDelivery
 from beckon_broker.pull import Pull
 from beckon_broker.queues import Queues
 from beckon_broker.subjects import Subjects
+from beckon_contract.knative.triggers import GROUP
+from beckon_contract.kubernetes_objects import Key
+from tests.broker.broker_process import event
 from tests.nats_server import NatsServer
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, until
 
 
 class SwallowingClient(Client):
@@ -86,3 +91,27 @@ async def test_making_the_streams_ends(
 
     assert await is_ended(run, waits)
     await log.close()
+
+
+async def test_storing_an_event_ends(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = asyncio.Event()
+    log = JetStreamLog(JetStreamOptions(nats_server.url, stream="cancelled-append"))
+    run = asyncio.create_task(log.run(lambda _: None, lambda: None))
+    await until(lambda: not log.problem)
+    envelope = seal(BrokerName("default", "default"), event())
+
+    async def lose_cancellation(*_: Any, **__: Any) -> None:
+        waits.set()
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            raise NatsError("nothing came") from None
+
+    monkeypatch.setattr(Client, "publish", lose_cancellation)
+    queued = [QueuedDelivery(Key(GROUP, "Trigger", "default", "t"), envelope)]
+    assert await is_ended(asyncio.create_task(log.append(queued, is_reply=True)), waits)
+
+    monkeypatch.undo()
+    await log.close()
+    run.cancel()
+    await asyncio.wait((run,), timeout=PATIENCE)
