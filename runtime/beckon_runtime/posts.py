@@ -150,6 +150,8 @@ class PostConnection(asyncio.Protocol):
         self._has_head = False
         self._body = bytearray()
         self._cut = False
+        self._answer: Ack | None = None
+        self._reusable = False
         self.idle_since = 0.0
         self._poll = select.poll()
 
@@ -167,6 +169,7 @@ class PostConnection(asyncio.Protocol):
         post.connection = self
         self._received = 0
         self._has_head = False
+        self._answer = None
         cast(asyncio.Transport, self._transport).write(post.message)
 
     def overdue(self, now: float) -> bool:
@@ -199,7 +202,10 @@ class PostConnection(asyncio.Protocol):
         self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
-        """Read the answer; unrequested data ends the connection."""
+        """Read the answer; unrequested data ends the connection.
+
+        The answer is passed on when all of the data is read: what follows it is no answer to the next post.
+        """
         self._received += len(data)
         if self._post is None:
             self.close()
@@ -207,10 +213,14 @@ class PostConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self.give_up("its answer is no answer to a POST in HTTP/1.1")
-            return
-        if self._cut:
-            self._answered(reusable=False)
+            self._reusable = False
+            if self._answer is None:
+                self.give_up("its answer is no answer to a POST in HTTP/1.1")
+                return
+        if self._answer is None and self._cut:
+            self._end_answer(reusable=False)
+        if self._answer is not None:
+            self._pass_on(self._answer)
         elif self._received > _LONGEST_HEAD and not self._has_head:
             self.give_up("the head of its answer is too long")
 
@@ -223,7 +233,7 @@ class PostConnection(asyncio.Protocol):
         recognise a second delivery.
         """
         if exc is None and self._ends_with_connection():
-            self._answered(reusable=False)
+            self._pass_on(self._end_answer(reusable=False))
         # The parser and this refer to each other, and the collector seldom runs.
         del self._parser
         post, self._post = self._post, None
@@ -238,7 +248,8 @@ class PostConnection(asyncio.Protocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        """Begin an answer, which may be an interim one (1xx)."""
+        """Begin an answer, which may be an interim one (1xx), or more than was requested."""
+        self._reusable = False
         self._headers = []
         self._has_head = False
         self._body.clear()
@@ -260,24 +271,30 @@ class PostConnection(asyncio.Protocol):
             self._cut = True
 
     def on_message_complete(self) -> None:
-        """Pass the answer on, and the connection back."""
-        if self._has_head and not self._cut:
-            self._answered(reusable=self._parser.should_keep_alive())
+        """Keep the answer."""
+        if self._has_head and not self._cut and self._answer is None:
+            self._end_answer(reusable=self._parser.should_keep_alive())
 
-    def _answered(self, *, reusable: bool) -> None:
-        post, self._post = self._post, None
-        if post is None:
-            self.close()
-            return
-        self._reused = True
-        answer = Ack(
+    def _end_answer(self, *, reusable: bool) -> Ack:
+        self._reusable = reusable
+        self._answer = Ack(
             self._parser.get_status_code(),
             headers=tuple(self._headers),
             body=bytes(self._body),
             complete=not self._cut,
         )
+        return self._answer
+
+    def _pass_on(self, answer: Ack) -> None:
+        """Pass the answer on, and the connection back."""
+        self._answer = None
+        post, self._post = self._post, None
+        if post is None:
+            self.close()
+            return
+        self._reused = True
         # A receiver that answers before it has read everything may close the connection.
-        if reusable and not cast(asyncio.Transport, self._transport).get_write_buffer_size():
+        if self._reusable and not cast(asyncio.Transport, self._transport).get_write_buffer_size():
             self._owner.free(self)
         else:
             self.close()

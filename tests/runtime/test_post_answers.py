@@ -136,8 +136,9 @@ async def test_an_answer_is_not_that_of_the_next_post_too(first: bytes) -> None:
     assert (ack.status, ack.sent) == (0, True)
 
 
+@pytest.mark.parametrize("stray", [b"HTTP/1.1 500 Stray\r\ncontent-length: 0\r\n\r\n", b"HTTP", b"\0"])
 async def test_a_connection_with_an_answer_that_was_not_requested_is_not_used_again(
-    client: PostClient,
+    client: PostClient, stray: bytes
 ) -> None:
     connections = 0
 
@@ -145,9 +146,11 @@ async def test_a_connection_with_an_answer_that_was_not_requested_is_not_used_ag
         nonlocal connections
         connections += 1
         await read_post(reader)
-        writer.write(ACCEPTED + b"HTTP/1.1 500 Stray\r\ncontent-length: 0\r\n\r\n")
+        writer.write(ACCEPTED + stray)
         await reader.read()
 
     async with raw_server(session) as url:
         assert [(await post(client, url)).status for _ in range(3)] == [202, 202, 202]
-    assert connections == 3
+        waiting = await asyncio.gather(*(post(client, url) for _ in range(100)))
+    assert {ack.status for ack in waiting} == {202}
+    assert connections == 103
