@@ -25,6 +25,7 @@ _NEW_SECONDS = 1.0
 
 
 Resolve = Callable[[str], Awaitable[frozenset[str]]]
+Count = Callable[[str], None]
 
 
 def check_inbox(url: str) -> str:
@@ -47,14 +48,23 @@ class Inboxes:
 
     `url` is the inbox of any replica: the addresses of its host are those of the replicas. `subscriber` is
     where the Triggers of the shim deliver replies, and `attribute` the one with the token. A replica that
-    cannot be reached is left alone for some seconds.
+    cannot be reached is left alone for some seconds. `count` gets the outcome of each reply: `taken`, or
+    `refused`, `unreachable`, `unknown` for one that goes by its Trigger.
     """
 
     def __init__(
-        self, post: Post, url: str, subscriber: str, attribute: str, resolve: Resolve = resolve_host
+        self,
+        post: Post,
+        url: str,
+        subscriber: str,
+        attribute: str,
+        resolve: Resolve = resolve_host,
+        *,
+        count: Count,
     ) -> None:
         parts = urlsplit(url)
         self._post = post
+        self._count = count
         self._resolve = resolve
         self._host, self._port, self._path = parts.hostname or "", parts.port or 80, parts.path
         self._subscriber = subscriber
@@ -68,9 +78,19 @@ class Inboxes:
     async def hand_over(self, reply: Envelope) -> str:
         """Hand a reply over to its replica; return the subscriber that need not get it any more, else ""."""
         token = reply.event.extensions.get(self._attribute)
-        address = await self._find(token.partition(".")[0]) if isinstance(token, str) else None
-        if address is None or self._away.get(address, 0.0) > time.monotonic():
+        if not isinstance(token, str):
             return ""
+        outcome = await self._post_reply(reply, token.partition(".")[0])
+        self._count(outcome)
+        return self._subscriber if outcome == "taken" else ""
+
+    async def _post_reply(self, reply: Envelope, replica: str) -> str:
+        """Post a reply to a replica; return the outcome."""
+        address = await self._find(replica)
+        if address is None:
+            return "unknown"
+        if self._away.get(address, 0.0) > time.monotonic():
+            return "unreachable"
         headers, body = to_binary(reply.event)
         headers += [("kn-namespace", reply.broker.namespace), *reply.headers]
         host = f"[{address}]" if ":" in address else address
@@ -78,7 +98,8 @@ class Inboxes:
         if not answer.status:
             self._away[address] = time.monotonic() + _AWAY_SECONDS
             logger.info("the reply %s goes by its Trigger: %s", reply.event.id, answer.error)
-        return self._subscriber if answer.accepted else ""
+            return "unreachable"
+        return "taken" if answer.accepted else "refused"
 
     async def _find(self, replica: str) -> str | None:
         """Return the address of a replica. One that is not named by its address is the only one."""

@@ -22,6 +22,11 @@ class Metrics:
             "events_unrouted", "Events taken in that no Trigger passes.", "namespace", "broker"
         )
         self._delivered = self._counter("deliveries", "Deliveries that succeeded.", "namespace", "trigger")
+        self._handed_over = self._counter(
+            "inbox_replies",
+            "Replies for the shim's inboxes; all but the taken ones go by Triggers.",
+            "outcome",
+        )
         self._retried = self._counter("retries", "Attempts that were made again.", "namespace", "trigger")
         self._dead_lettered = self._counter(
             "dead_letters", "Events that went to a dead-letter sink.", "namespace", "trigger"
@@ -57,6 +62,10 @@ class Metrics:
     def delivered(self, trigger: Key) -> None:
         """Count a successful delivery."""
         self._count(self._delivered, trigger.namespace, trigger.name)
+
+    def handed_over(self, outcome: str) -> None:
+        """Count a reply for an inbox of the shim."""
+        self._count(self._handed_over, outcome)
 
     def retried(self, trigger: Key) -> None:
         """Count a repeated attempt."""

@@ -69,7 +69,7 @@ class Service:
         settings, metrics, log = self._settings, Metrics(), self._open_log()
         async with contextlib.AsyncExitStack() as stack:
             sender = await stack.enter_async_context(contextlib.aclosing(Sender(settings.max_event_bytes)))
-            inboxes = await self._open_inboxes(stack)
+            inboxes = await self._open_inboxes(stack, metrics)
             dispatcher = Dispatcher(self._wrap(sender.post), log, metrics, self._terms(), inboxes)
             source = await self._open_source(dispatcher, stack)
             await source.catch_up()
@@ -110,7 +110,7 @@ class Service:
         """Return the posts with their spans, if there is a collector for them."""
         return post if self._traced is None else self._traced(post)
 
-    async def _open_inboxes(self, stack: contextlib.AsyncExitStack) -> Inboxes | None:
+    async def _open_inboxes(self, stack: contextlib.AsyncExitStack, metrics: Metrics) -> Inboxes | None:
         """Return the inboxes of the shim, if the settings name them."""
         settings = self._settings
         if not settings.reply_inbox:
@@ -123,6 +123,7 @@ class Service:
             settings.reply_inbox,
             settings.reply_subscriber,
             settings.reply_attribute,
+            count=metrics.handed_over,
         )
 
     def _terms(self) -> Terms:

@@ -42,12 +42,13 @@ async def test_a_reply_goes_to_the_inbox_and_not_by_the_trigger_of_the_shim(tmp_
             [seen] = await other.wait()
             await eventually(lambda: _is_empty(running))
             delivered = await running.metric("deliveries_total", trigger="replies")
+            taken = await running.metric("inbox_replies_total", outcome="taken")
 
     [arrived] = shim.requests
     assert arrived.event.extensions["replyid"] == seen.event.extensions["replyid"] == TOKEN
     assert arrived.event.id == seen.event.id == "r1"
     assert arrived.headers["kn-namespace"] == "default"
-    assert delivered == 1
+    assert (delivered, taken) == (1, 1)
 
 
 @pytest.mark.parametrize("answer", [503, 404])
@@ -62,8 +63,9 @@ async def test_a_reply_that_the_inbox_does_not_take_comes_by_the_trigger(tmp_pat
         async with running_broker(tmp_path, *manifests, **settings) as running:
             await running.send(event("call").extended(correlationid=TOKEN))
             [arrived] = await shim.wait()
+            refused = await running.metric("inbox_replies_total", outcome="refused")
 
-    assert len(inbox.requests) == 1
+    assert (len(inbox.requests), refused) == (1, 1)
     assert arrived.event.extensions["replyid"] == TOKEN
 
 
@@ -89,6 +91,8 @@ async def test_a_reply_outlives_a_shim_that_is_away(tmp_path: Path, unused_tcp_p
     ("replica", "arrives"), [("127-0-0-2", "127.0.0.2"), ("127-0-0-3", ""), ("shim-0", ""), ("", "")]
 )
 async def test_a_token_chooses_among_the_addresses_of_the_shim_alone(replica: str, arrives: str) -> None:
+    outcomes: list[str] = []
+
     async def resolve(host: str) -> frozenset[str]:
         assert host == "shim.test"
         return frozenset({"127.0.0.1", "127.0.0.2"})
@@ -101,16 +105,24 @@ async def test_a_token_chooses_among_the_addresses_of_the_shim_alone(replica: st
             aclosing(Sender(1024, repeats=True)) as posts,
         ):
             inboxes = Inboxes(
-                posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
+                posts.post,
+                f"http://shim.test:{port}/replies",
+                "http://shim/",
+                "replyid",
+                resolve,
+                count=outcomes.append,
             )
             sealed = seal(BrokerName("default", "default"), event().extended(replyid=f"{replica}.{NONCE}"))
             served = await inboxes.hand_over(sealed)
 
     assert served == ("http://shim/" if arrives else "")
+    assert outcomes == ["taken" if arrives else "unknown"]
     assert [len(each.requests) for each in (one, two, stranger)] == [0, int(bool(arrives)), 0]
 
 
 async def test_replies_that_come_during_a_look_up_wait_for_it() -> None:
+    outcomes: list[str] = []
+
     async def resolve(_: str) -> frozenset[str]:
         await asyncio.sleep(0.05)
         return frozenset({"127.0.0.1", "127.0.0.2"})
@@ -122,13 +134,19 @@ async def test_replies_that_come_during_a_look_up_wait_for_it() -> None:
             aclosing(Sender(1024, repeats=True)) as posts,
         ):
             inboxes = Inboxes(
-                posts.post, f"http://shim.test:{port}/replies", "http://shim/", "replyid", resolve
+                posts.post,
+                f"http://shim.test:{port}/replies",
+                "http://shim/",
+                "replyid",
+                resolve,
+                count=outcomes.append,
             )
             replies = [event().extended(replyid=f"127-0-0-{last}.{NONCE}") for last in (1, 2)]
             sealed = [seal(BrokerName("default", "default"), each) for each in replies]
             served = await asyncio.gather(*(inboxes.hand_over(each) for each in sealed))
 
     assert served == ["http://shim/"] * 2
+    assert outcomes == ["taken"] * 2
     assert [len(each.requests) for each in (one, two)] == [1, 1]
 
 
@@ -137,18 +155,21 @@ async def test_without_an_address_of_the_shim_a_reply_goes_by_its_trigger_and_a_
 ) -> None:
     monkeypatch.setattr("beckon_broker.inbox._NEW_SECONDS", -1.0)  # each reply looks up
     looked_up: list[str] = []
+    outcomes: list[str] = []
 
     async def resolve(host: str) -> frozenset[str]:
         looked_up.append(host)
         raise OSError("Name or service not known")
 
     async with aclosing(Sender(1024, repeats=True)) as posts:
-        inboxes = Inboxes(posts.post, "http://shim.test:8083/replies", "http://shim/", "replyid", resolve)
+        url = "http://shim.test:8083/replies"
+        inboxes = Inboxes(posts.post, url, "http://shim/", "replyid", resolve, count=outcomes.append)
         sealed = seal(BrokerName("default", "default"), event().extended(replyid=TOKEN))
 
         assert [await inboxes.hand_over(sealed) for _ in range(2)] == ["", ""]
 
     assert looked_up == ["shim.test"] * 2
+    assert outcomes == ["unknown"] * 2
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert "shim.test: Name or service not known" in warning
     assert "BECKON_BROKER_REPLY_INBOX" in warning

@@ -76,14 +76,14 @@ def pods(kube: Kube, component: str) -> list[str]:
     return [each["metadata"]["name"] for each in listed]
 
 
-def sample(kube: Kube, pod: str, metric: str) -> float:
-    """Return the sum of a metric of the Trigger of the tool, at one pod of the broker."""
+def sample(kube: Kube, pod: str, metric: str, label: str = f'trigger="{load.TOOL}"') -> float:
+    """Return the sum of a metric with this label, at one pod of the broker."""
     forward = Forward(kube.within(NAMESPACE), f"pod/{pod}", 8081)
     try:
         text = httpx.get(f"{forward.url}/metrics", timeout=30).text
     finally:
         forward.close()
-    found = re.findall(rf'^{metric}\{{.*trigger="{load.TOOL}".*\}} (\S+)$', text, re.MULTILINE)
+    found = re.findall(rf"^{metric}\{{.*{label}.*\}} (\S+)$", text, re.MULTILINE)
     return sum(map(float, found))
 
 
@@ -106,6 +106,11 @@ def test_the_broker_is_ready_and_a_call_passes_through_the_class(platform: Platf
         sample(kube, pod, "beckon_broker_deliveries_total") for pod in pods(kube, "broker-dispatcher")
     ]
     assert (len(delivered), sum(delivered)) == (2, 1)
+    handed_over = [
+        sample(kube, pod, "beckon_broker_inbox_replies_total", 'outcome="taken"')
+        for pod in pods(kube, "broker-dispatcher")
+    ]
+    assert sum(handed_over) >= 1
 
 
 def test_a_probe_of_the_operator_comes_back(platform: Platform) -> None:
