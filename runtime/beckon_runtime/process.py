@@ -13,6 +13,8 @@ from collections.abc import Callable
 _BACKLOG = 4096
 _ACCEPTED_AT_ONCE = 16
 _USAGE = 2
+GARBAGE_THRESHOLDS = (10_000, 20, 50)
+"""Requests leave few cycles: a look for them after every 700 objects takes a twentieth of their time."""
 
 
 class CannotListen(Exception):
@@ -82,8 +84,7 @@ def settle_memory() -> None:
     """
     gc.collect()
     gc.freeze()
-    # Requests leave few cycles: a look for them after every 700 objects takes a twentieth of their time.
-    gc.set_threshold(10_000, 20, 50)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
         if trim is not None:
