@@ -1,5 +1,6 @@
 """The real local platform, started as a user starts it: `beckon up` in a process of its own."""
 
+import atexit
 import contextlib
 import functools
 import itertools
@@ -49,7 +50,9 @@ def _take_block() -> socket.socket:
     """
     for number in range(_BLOCKS):
         with contextlib.suppress(OSError):
-            return socket.create_server(("127.0.0.1", _FIRST + number * _RANGES * _STEP))
+            listener = socket.create_server(("127.0.0.1", _FIRST + number * _RANGES * _STEP))
+            atexit.register(listener.close)
+            return listener
     raise AssertionError(f"no free ports: {_BLOCKS} processes of tests run on this machine")
 
 
