@@ -2,8 +2,8 @@
 
 An import of the command line costs a second of processor time, one of the agent two, and the tests start
 them hundreds of times. A command that is run here is a process of its own all the same, with arguments,
-environment, folder and streams of its own. The tests of the docs' examples and of the local platform prove
-that it starts alone.
+environment, folder and streams of its own. The tests of the docs' examples, of `make run` and of the wheels
+prove that it starts alone.
 """
 
 import array
@@ -62,15 +62,27 @@ def run_module(
 
 
 class ModuleProcess:
-    """`python -m module words`, which runs; with the methods of `subprocess.Popen` that the tests need."""
+    """`python -m module words`, which runs; with the methods of `subprocess.Popen` that the tests need.
+
+    `output` is a file for both streams, which is closed when the process ends. The process is forked from
+    one that has imported the modules `imported` as well.
+    """
 
     def __init__(
-        self, module: str, *words: str, env: Mapping[str, str], cwd: Path | None = None, given: str = ""
+        self,
+        module: str,
+        *words: str,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        given: str = "",
+        output: BinaryIO | None = None,
+        imported: tuple[str, ...] = (),
     ) -> None:
         self._command = [module, *words]
-        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read later
+        self._output = output or tempfile.TemporaryFile()  # noqa: SIM115 - read later
+        self._errors = output or tempfile.TemporaryFile()  # noqa: SIM115 - read later
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._connection.connect(_server_address(module))
+        self._connection.connect(_server_address(module, imported))
         with tempfile.TemporaryFile() as stdin:
             stdin.write(given.encode())
             stdin.seek(0)
@@ -114,6 +126,10 @@ class ModuleProcess:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def kill(self) -> None:
+        """Send SIGKILL, unless the process has ended."""
+        self.send_signal(signal.SIGKILL)
+
     def output(self) -> str:
         """Return what the process has written to its standard output."""
         return self._texts[0] if self.poll() is not None else _text(self._output)
@@ -124,16 +140,16 @@ class ModuleProcess:
 
 
 def _text(file: BinaryIO) -> str:
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 
 @functools.cache
-def _server_address(module: str) -> str:
+def _server_address(module: str, imported: tuple[str, ...]) -> str:
     """Start the server of a module for this process of pytest; return its address."""
     folder = tempfile.TemporaryDirectory(prefix="beckon-commands-", ignore_cleanup_errors=True)
     address = f"{folder.name}/socket"
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.command_server", module, address],
+        [sys.executable, "-m", "tests.command_server", module, address, *imported],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if not name.startswith("BECKON_")},
         stdin=subprocess.PIPE,
@@ -151,13 +167,15 @@ def _server_address(module: str) -> str:
     return address
 
 
-def _serve(module: str, address: str) -> None:
+def _serve(module: str, address: str, *imported: str) -> None:
     """Fork a process for each connection, until the input ends."""
     if module in IMPORTS_LATE:
         _import_all(module)
     else:
         for name in (f"{module}.__main__", *ALSO_IMPORTED.get(module, ())):
             importlib.import_module(name)
+    for name in imported:
+        importlib.import_module(name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(address)
         listener.listen(64)
@@ -214,7 +232,8 @@ def _run(request: dict[str, Any], streams: Sequence[int]) -> NoReturn:
     sys.argv = [request["module"], *request["words"]]
     sys.modules.pop(f"{request['module']}.__main__", None)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - a stream, as Python's own
-    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - a stream, as Python's own
+    buffering = 1 if "PYTHONUNBUFFERED" in request["env"] else -1
+    sys.stdout = open(1, "w", buffering, closefd=False)  # noqa: SIM115 - a stream, as Python's own
     sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115 - as Python's own
     status = 0
     try:

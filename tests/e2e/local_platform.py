@@ -1,4 +1,4 @@
-"""The real local platform, started as a user starts it: `beckon up` in a process of its own."""
+"""The real local platform: `beckon up` in a process of its own."""
 
 import atexit
 import contextlib
@@ -8,17 +8,18 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from tests.command_server import ModuleProcess
 from tests.patience import PATIENCE, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(sys.executable).parent / "beckon"
+SERVICES = tuple(f"beckon_{name}.__main__" for name in ("agent", "broker", "demo", "shim"))
+"""What `beckon up` forks; its start without their imports is half as long."""
 START_SECONDS = 90
 STOP_SECONDS = 30
 _OURS = ("BECKON_", "OPENAI_", "OTEL_")
@@ -73,7 +74,7 @@ class LocalPlatform:
         port: int = 0,
         flags: Sequence[str] = (),
         *,
-        command: Sequence[str | Path] = (PROGRAM, "up"),
+        command: Sequence[str | Path] = (),
     ) -> None:
         self.folder = folder
         self.port = port or port_range()
@@ -83,7 +84,13 @@ class LocalPlatform:
         environment = clean_environment(
             {"BECKON_PORT": str(self.port), "BECKON_MANIFESTS": str(folder), **settings}
         )
-        with self.output.open("wb") as output:
+        self.process: ModuleProcess | subprocess.Popen[bytes]
+        output = self.output.open("w+b")
+        if not command:
+            up = ("beckon_cli", "up", *flags)
+            self.process = ModuleProcess(*up, env=environment, cwd=work, output=output, imported=SERVICES)
+            return
+        with output:
             self.process = subprocess.Popen(
                 [*command, *flags],
                 env=environment,
