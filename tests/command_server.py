@@ -83,9 +83,7 @@ class ModuleProcess:
         self._errors = output or tempfile.TemporaryFile()  # noqa: SIM115 - read later
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._connection.connect(_server_address(module, imported))
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(given.encode())
-            stdin.seek(0)
+        with _stdin(given) as stdin:
             streams = array.array("i", [one.fileno() for one in (stdin, self._output, self._errors)])
             self._connection.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
         request = {"module": module, "words": words, "env": dict(env), "cwd": str(cwd or Path.cwd())}
@@ -137,6 +135,16 @@ class ModuleProcess:
     def errors(self) -> str:
         """Return what the process has written to its standard error."""
         return self._texts[1] if self.poll() is not None else _text(self._errors)
+
+
+def _stdin(given: str) -> BinaryIO:
+    """Return a file with a text, to be read as standard input."""
+    if not given:
+        return Path(os.devnull).open("rb")
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(given.encode())
+    file.seek(0)
+    return file
 
 
 def _text(file: BinaryIO) -> str:

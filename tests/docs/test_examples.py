@@ -38,7 +38,8 @@ class Documented:
         manifests = work / "manifests"
         shutil.copytree(ROOT / "deploy" / "examples", manifests)
         shutil.copytree(tutorial / "manifests", manifests / "orders")
-        self.platform = LocalPlatform(manifests, tutorial, {"MAKELEVEL": "1"})
+        up = (Path(sys.executable).parent / "beckon", "up")  # as a user starts it
+        self.platform = LocalPlatform(manifests, tutorial, {"MAKELEVEL": "1"}, command=up)
         self.environment = environment({"BECKON_PORT": str(self.platform.port)})
         self._addresses: dict[str, str] = {}
 
