@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from beckon_broker.envelope import BrokerName, seal
-from beckon_broker.inbox import Inboxes
+from beckon_broker.inbox import Inboxes, Resolve
 from beckon_broker.sender import Sender
 from beckon_broker.settings import Settings
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
@@ -87,6 +87,12 @@ async def test_a_reply_outlives_a_shim_that_is_away(tmp_path: Path, unused_tcp_p
     assert arrived.event.extensions["replyid"] == TOKEN
 
 
+def inboxes_at(port: int, posts: Sender, resolve: Resolve, outcomes: list[str]) -> Inboxes:
+    """Return the inboxes of shim.test, which append the outcome of each reply."""
+    url = f"http://shim.test:{port}/replies"
+    return Inboxes(posts.post, url, "http://shim/", "replyid", resolve, count=outcomes.append)
+
+
 @pytest.mark.parametrize(
     ("replica", "arrives"), [("127-0-0-2", "127.0.0.2"), ("127-0-0-3", ""), ("shim-0", ""), ("", "")]
 )
@@ -104,14 +110,7 @@ async def test_a_token_chooses_among_the_addresses_of_the_shim_alone(replica: st
             subscriber(port=port, host="127.0.0.3") as stranger,
             aclosing(Sender(1024, repeats=True)) as posts,
         ):
-            inboxes = Inboxes(
-                posts.post,
-                f"http://shim.test:{port}/replies",
-                "http://shim/",
-                "replyid",
-                resolve,
-                count=outcomes.append,
-            )
+            inboxes = inboxes_at(port, posts, resolve, outcomes)
             sealed = seal(BrokerName("default", "default"), event().extended(replyid=f"{replica}.{NONCE}"))
             served = await inboxes.hand_over(sealed)
 
@@ -133,14 +132,7 @@ async def test_replies_that_come_during_a_look_up_wait_for_it() -> None:
             subscriber(port=port, host="127.0.0.2") as two,
             aclosing(Sender(1024, repeats=True)) as posts,
         ):
-            inboxes = Inboxes(
-                posts.post,
-                f"http://shim.test:{port}/replies",
-                "http://shim/",
-                "replyid",
-                resolve,
-                count=outcomes.append,
-            )
+            inboxes = inboxes_at(port, posts, resolve, outcomes)
             replies = [event().extended(replyid=f"127-0-0-{last}.{NONCE}") for last in (1, 2)]
             sealed = [seal(BrokerName("default", "default"), each) for each in replies]
             served = await asyncio.gather(*(inboxes.hand_over(each) for each in sealed))
@@ -162,8 +154,7 @@ async def test_without_an_address_of_the_shim_a_reply_goes_by_its_trigger_and_a_
         raise OSError("Name or service not known")
 
     async with aclosing(Sender(1024, repeats=True)) as posts:
-        url = "http://shim.test:8083/replies"
-        inboxes = Inboxes(posts.post, url, "http://shim/", "replyid", resolve, count=outcomes.append)
+        inboxes = inboxes_at(8083, posts, resolve, outcomes)
         sealed = seal(BrokerName("default", "default"), event().extended(replyid=TOKEN))
 
         assert [await inboxes.hand_over(sealed) for _ in range(2)] == ["", ""]
