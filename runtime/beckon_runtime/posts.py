@@ -169,7 +169,6 @@ class PostConnection(asyncio.Protocol):
         post.connection = self
         self._received = 0
         self._has_head = False
-        self._answer = None
         cast(asyncio.Transport, self._transport).write(post.message)
 
     def overdue(self, now: float) -> bool:
@@ -217,10 +216,9 @@ class PostConnection(asyncio.Protocol):
             if self._answer is None:
                 self.give_up("its answer is no answer to a POST in HTTP/1.1")
                 return
-        if self._answer is None and self._cut:
-            self._end_answer(reusable=False)
-        if self._answer is not None:
-            self._pass_on(self._answer)
+        answer = self._read_answer() if self._answer is None and self._cut else self._answer
+        if answer is not None:
+            self._pass_on(answer)
         elif self._received > _LONGEST_HEAD and not self._has_head:
             self.give_up("the head of its answer is too long")
 
@@ -233,7 +231,7 @@ class PostConnection(asyncio.Protocol):
         recognise a second delivery.
         """
         if exc is None and self._ends_with_connection():
-            self._pass_on(self._end_answer(reusable=False))
+            self._pass_on(self._read_answer())
         # The parser and this refer to each other, and the collector seldom runs.
         del self._parser
         post, self._post = self._post, None
@@ -273,17 +271,16 @@ class PostConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Keep the answer."""
         if self._has_head and not self._cut and self._answer is None:
-            self._end_answer(reusable=self._parser.should_keep_alive())
+            self._reusable = self._parser.should_keep_alive()
+            self._answer = self._read_answer()
 
-    def _end_answer(self, *, reusable: bool) -> Ack:
-        self._reusable = reusable
-        self._answer = Ack(
+    def _read_answer(self) -> Ack:
+        return Ack(
             self._parser.get_status_code(),
             headers=tuple(self._headers),
             body=bytes(self._body),
             complete=not self._cut,
         )
-        return self._answer
 
     def _pass_on(self, answer: Ack) -> None:
         """Pass the answer on, and the connection back."""
