@@ -21,26 +21,29 @@ from tests.nats_server import NatsServer
 from tests.patience import PATIENCE, until
 
 
+async def lose_cancellation(waits: asyncio.Event, *, fails: bool = True) -> None:
+    """Wait until cancelled, and lose that, as `Client._flush_pending` of nats-py does."""
+    waits.set()
+    try:
+        await asyncio.sleep(PATIENCE)
+    except asyncio.CancelledError:
+        if fails:
+            raise NatsError("nothing came") from None
+
+
 class SwallowingClient(Client):
-    """A client in which the first cancellation is lost, as in `Client._flush_pending` of nats-py."""
+    """A client in which the first cancellation is lost."""
 
     def __init__(self) -> None:
         super().__init__()
         self.waits = asyncio.Event()
 
-    async def lose_cancellation(self) -> None:
-        self.waits.set()
-        try:
-            await asyncio.sleep(PATIENCE)
-        except asyncio.CancelledError:
-            raise NatsError("nothing came") from None
-
     async def request(self, *_: Any, **__: Any) -> Msg:
-        await self.lose_cancellation()
+        await lose_cancellation(self.waits)
         raise AssertionError
 
     async def publish(self, *_: Any, **__: Any) -> None:
-        await self.lose_cancellation()
+        await lose_cancellation(self.waits)
 
 
 async def is_ended(task: asyncio.Task[None], waits: asyncio.Event) -> bool:
@@ -75,17 +78,12 @@ async def test_making_the_streams_ends(
 ) -> None:
     waits, request = asyncio.Event(), Client.request
 
-    async def lose_cancellation(client: Client, *arguments: Any, **options: Any) -> Msg:
+    async def swallowing(client: Client, *arguments: Any, **options: Any) -> Msg:
         if not waits.is_set():
-            waits.set()
-            try:
-                await asyncio.sleep(PATIENCE)
-            except asyncio.CancelledError:
-                if fails:
-                    raise NatsError("nothing came") from None
+            await lose_cancellation(waits, fails=fails)
         return await request(client, *arguments, **options)
 
-    monkeypatch.setattr(Client, "request", lose_cancellation)
+    monkeypatch.setattr(Client, "request", swallowing)
     log = JetStreamLog(JetStreamOptions(nats_server.url, stream=f"cancelled-{fails}".lower()))
     run = asyncio.create_task(log.run(lambda _: None, lambda: None))
 
@@ -100,14 +98,10 @@ async def test_storing_an_event_ends(nats_server: NatsServer, monkeypatch: pytes
     await until(lambda: not log.problem)
     envelope = seal(BrokerName("default", "default"), event())
 
-    async def lose_cancellation(*_: Any, **__: Any) -> None:
-        waits.set()
-        try:
-            await asyncio.sleep(PATIENCE)
-        except asyncio.CancelledError:
-            raise NatsError("nothing came") from None
+    async def swallowing(*_: Any, **__: Any) -> None:
+        await lose_cancellation(waits)
 
-    monkeypatch.setattr(Client, "publish", lose_cancellation)
+    monkeypatch.setattr(Client, "publish", swallowing)
     queued = [QueuedDelivery(Key(GROUP, "Trigger", "default", "t"), envelope)]
     assert await is_ended(asyncio.create_task(log.append(queued, is_reply=True)), waits)
 
