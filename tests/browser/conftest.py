@@ -25,7 +25,8 @@ DESKTOP = {"width": 1280, "height": 800}
 
 __all__ = ["model", "start_platform"]
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The first is Chromium without its windows; the tests take two thirds of the time with it.
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # What the browser itself says of an answer with an error status; what the page makes of it is tested.
 _REFUSED = re.compile(r"Failed to load resource: (the server responded|net::ERR_)")
 
