@@ -84,9 +84,9 @@ def _log_as_it_was() -> Iterator[None]:
     levels = [(logger, logger.level) for logger in map(logging.getLogger, _CONFIGURED)]
     yield
     root.handlers[:] = handlers
-    root.setLevel(level)
-    for logger, before in levels:
-        logger.setLevel(before)
+    for logger, before in [(root, level), *levels]:
+        if logger.level != before:  # to set a level goes through all loggers of the process
+            logger.setLevel(before)
 
 
 @pytest.fixture(autouse=True)
