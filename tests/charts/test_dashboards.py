@@ -81,6 +81,7 @@ def of_a_tool() -> str:
 def of_the_broker() -> str:
     metrics, trigger = BrokerMetrics(), Key("eventing.knative.dev", "Trigger", "n", "t")
     metrics.delivered(trigger)
+    metrics.handed_over("taken")
     metrics.retried(trigger)
     metrics.dead_lettered(trigger)
     metrics.dropped(trigger, "no-dead-letter-sink")
