@@ -9,6 +9,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from beckon_broker.envelope import BrokerName, seal
+from beckon_broker.holdings import Holdings
 from beckon_broker.jetstream import JetStreamLog, JetStreamOptions
 from beckon_broker.log import QueuedDelivery
 from beckon_broker.pull import Pull
@@ -22,11 +23,14 @@ from tests.patience import PATIENCE, until
 
 
 async def lose_cancellation(waits: asyncio.Event, *, fails: bool = True) -> None:
-    """Wait until cancelled, and lose that, as `Client._flush_pending` of nats-py does."""
+    """Wait until cancelled, and lose that the first time, as `Client._flush_pending` of nats-py does."""
+    is_first = not waits.is_set()
     waits.set()
     try:
         await asyncio.sleep(PATIENCE)
     except asyncio.CancelledError:
+        if not is_first:
+            raise
         if fails:
             raise NatsError("nothing came") from None
 
@@ -86,6 +90,32 @@ async def test_making_the_streams_ends(
     monkeypatch.setattr(Client, "request", swallowing)
     log = JetStreamLog(JetStreamOptions(nats_server.url, stream=f"cancelled-{fails}".lower()))
     run = asyncio.create_task(log.run(lambda _: None, lambda: None))
+
+    assert await is_ended(run, waits)
+    await log.close()
+
+
+async def test_renewing_leases_ends(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = asyncio.Event()
+    monkeypatch.setattr(Holdings, "renew", lambda _: lose_cancellation(waits, fails=False))
+    log = JetStreamLog(JetStreamOptions(nats_server.url, stream="cancelled-renew", lease_seconds=0.3))
+    run = asyncio.create_task(log.run(lambda _: None, lambda: None))
+
+    assert await is_ended(run, waits)
+    await log.close()
+
+
+async def test_going_on_after_a_lost_connection_ends(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = asyncio.Event()
+    log = JetStreamLog(JetStreamOptions(nats_server.url, stream="cancelled-resume"))
+    run = asyncio.create_task(log.run(lambda _: None, lambda: None))
+    await until(lambda: not log.problem)
+    monkeypatch.setattr(JetStreamLog, "_make_streams", lambda _: lose_cancellation(waits, fails=False))
+
+    nats_server.kill()
+    nats_server.start()
 
     assert await is_ended(run, waits)
     await log.close()
