@@ -10,7 +10,8 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,19 +23,11 @@ from tests.cluster.machine.places import Places, places
 from tests.cluster.machine.up import running, up
 
 HERE = Path(__file__).resolve().parent
-# First what needs no Beckon in the cluster, then what installs and removes it, then what uses it.
-FOLDERS = (
-    "images",
-    "agent",
-    "operator",
-    "webhook",
-    "shim",
-    "brokers",
-    "install",
-    "journey",
-    "serving",
-    "broker_class",
-)
+# First what needs no Beckon in the cluster, then what installs and removes it, then what uses it. The tests
+# of the shim have a namespace of their own, and mostly wait: they run in parallel with the first ones.
+FIRST = ("images", "agent", "operator", "webhook")
+BESIDE = ("shim",)
+THEN = ("brokers", "install", "journey", "serving", "broker_class")
 PYTEST = ("--timeout=600", "--tb=short", "--durations=40", "-p", "no:randomly")
 
 
@@ -42,14 +35,41 @@ def main(arguments: list[str]) -> int:
     """Return pytest's exit code, 2 with one line of reason where there is no cluster, 130 after Ctrl-C."""
     try:
         with _cluster() as environment:
-            request = arguments or [str(HERE / folder) for folder in FOLDERS]
-            command = [sys.executable, "-m", "pytest", *PYTEST, *request]
-            return subprocess.run(command, env=dict(environment), check=False).returncode
+            if arguments:
+                return subprocess.run(_command(arguments), env=environment, check=False).returncode
+            return _run_all(environment)
     except ClusterError as error:
         sys.stderr.write(f"test-cluster: {error}\n")
         return 2
     except KeyboardInterrupt:  # pytest and `down` have had their say
         return 130
+
+
+def _run_all(environment: Mapping[str, str]) -> int:
+    """Run the tests of all folders; return the first exit code that is not 0."""
+    with tempfile.TemporaryFile("w+") as printed:
+        beside = subprocess.Popen(
+            _command(_folders(BESIDE)), env=environment, stdout=printed, stderr=subprocess.STDOUT
+        )
+        try:
+            first = subprocess.run(_command(_folders(FIRST)), env=environment, check=False)
+            beside.wait()
+        finally:
+            beside.terminate()
+            beside.wait()
+        printed.seek(0)
+        sys.stdout.write(printed.read())
+        sys.stdout.flush()
+    then = subprocess.run(_command(_folders(THEN)), env=environment, check=False)
+    return first.returncode or beside.returncode or then.returncode
+
+
+def _folders(names: Sequence[str]) -> list[str]:
+    return [str(HERE / name) for name in names]
+
+
+def _command(request: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "pytest", *PYTEST, *request]
 
 
 @contextmanager
