@@ -47,6 +47,7 @@ def main(arguments: list[str]) -> int:
 
 def _run_all(environment: Mapping[str, str]) -> int:
     """Run the tests of all folders; return the first exit code that is not 0."""
+    say(f"tests: {', '.join(BESIDE)} runs beside {', '.join(FIRST)}; its output comes after theirs")
     with tempfile.TemporaryFile("w+") as printed:
         beside = subprocess.Popen(
             _command(_folders(BESIDE)), env=environment, stdout=printed, stderr=subprocess.STDOUT
