@@ -153,15 +153,13 @@ class Cluster:
         uid = str(metadata["uid"])
         self.store_of(kind).bury_object(uid)
         self._forget_object(kind, metadata)
-        self._desired.forget_tool(uid)
         if kind.plural == EVENT_TYPES.plural:
             self._recovered.forget_schema(uid)
 
     def _forget_object(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         namespace, name, uid = str(metadata["namespace"]), str(metadata["name"]), str(metadata["uid"])
         if kind.plural == TOOLS.plural:
-            if self._desired.tools.drop_object(namespace, name, uid):
-                self._desired.queue_tool(namespace, name)
+            self._desired.lose_tool(namespace, name, uid)
             return
         known = self._objects[kind.plural].drop_object(namespace, name, uid)
         if known is not None:

@@ -1,4 +1,5 @@
 import asyncio
+import time
 
 import pytest
 
@@ -113,3 +114,41 @@ async def test_what_differs_is_queued_once_until_it_is_taken() -> None:
     judged.desired.queue_all()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(queue.take(), 0.01)
+
+
+def test_a_tool_deleted_before_its_event_type_is_not_written_again() -> None:
+    judged = Judged(*AROUND, event_type())
+    judged.see(tool_of(judged))
+    judged.lose(tool_of(judged))
+
+    assert action(judged) is Action.CREATE
+    assert 0 < judged.desired.seconds_to_settle(*KEY) <= 1
+
+    judged.lose(event_type())
+    assert action(judged) is Action.NOTHING
+    assert judged.desired.seconds_to_settle(*KEY) == 0
+
+
+def test_a_deleted_tool_is_written_again_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = Judged(*AROUND, event_type())
+    judged.see(tool_of(judged))
+    judged.lose(tool_of(judged))
+    pause = judged.desired.seconds_to_settle(*KEY)
+
+    started = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: started + pause)
+
+    assert judged.desired.seconds_to_settle(*KEY) == 0
+    assert action(judged) is Action.CREATE
+
+
+def test_the_tool_of_a_new_event_type_is_written_at_once() -> None:
+    judged = Judged(*AROUND, event_type(uid="first"))
+    judged.see(tool_of(judged))
+    judged.see(event_type(uid="second"))
+
+    judged.lose(tool_of(judged))
+
+    assert judged.verdict().ready.status == "True"
+    assert action(judged) is Action.CREATE
+    assert judged.desired.seconds_to_settle(*KEY) == 0

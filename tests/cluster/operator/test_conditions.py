@@ -325,8 +325,8 @@ def test_what_is_no_tool_or_no_more_has_no_tool(whole: Kube) -> None:
     whole.run("label", "eventtype", "get.weather", "beckon.dev/tool-")
     until(lambda: whole.find("tool", "get.weather"), what="the Tool")
     whole.run("delete", "eventtype", "get.weather")
-    # The operator may learn of the deletion by Kubernetes' garbage collector first, and undo it for a moment.
-    until(lambda: whole.list_objects("tools") == [], what="the end of the Tool")
+    until(lambda: whole.find("tool", "get.weather") is None, what="the end of the Tool")
+    assert whole.list_objects("tools") == []
 
 
 def test_what_somebody_does_to_a_tool_is_undone(whole: Kube) -> None:
