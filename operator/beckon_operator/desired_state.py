@@ -94,6 +94,7 @@ class DesiredState:
         if lost is not None:
             if tool is not None and tool.owner == lost.owner:
                 self._lost.add((namespace, name))
+                self._unsettled[namespace, name] = time.monotonic() + _SETTLING_SECONDS
             self.queue_tool(namespace, name)
 
     def next_action(self, namespace: str, name: str) -> Action:

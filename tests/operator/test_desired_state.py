@@ -142,6 +142,21 @@ def test_a_deleted_tool_is_written_again_after_a_moment(monkeypatch: pytest.Monk
     assert action(judged) is Action.CREATE
 
 
+def test_the_moment_counts_from_the_deletion_of_the_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    judged = Judged(broker(), reply_trigger(), event_type())
+    assert judged.desired.seconds_to_settle(*KEY) == 1
+    judged.see(tool_of(judged))
+
+    clock = 100.9
+    judged.lose(tool_of(judged))
+    assert judged.desired.seconds_to_settle(*KEY) == pytest.approx(1)
+
+    clock = 101.9
+    assert judged.desired.seconds_to_settle(*KEY) == 0
+
+
 def test_the_tool_of_a_new_event_type_is_written_at_once() -> None:
     judged = Judged(*AROUND, event_type(uid="first"))
     judged.see(tool_of(judged))
