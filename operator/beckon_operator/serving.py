@@ -243,7 +243,7 @@ def _origin_middleware(policy: OriginPolicy) -> Any:
         connection = cast("_LimitedHandler", request.protocol)
         connection.begin()
         try:
-            problem = policy.refuse([(name.lower(), value) for name, value in request.raw_headers])
+            problem = policy.refuse((name.lower(), value) for name, value in request.raw_headers)
             return await handler(request) if problem is None else _to_response(problem)
         finally:
             connection.end()

@@ -10,7 +10,7 @@ change either header.
 
 import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SHOWN = 80  # characters of a header
 
-Headers = Collection[tuple[bytes, bytes]]
+Headers = Iterable[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class OriginPolicy:
         checks_host = self.loopback or bool(self.hosts)
         if not checks_host and not self.pages_checked:
             return None
-        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+        hosts, origins = _read_values(headers)
         host = _split_authority(hosts[0]) if len(hosts) == 1 else None
         if checks_host and host is None:
             return unclear_host()
         if checks_host and host is not None and not self._serves(host[0]):
             return _wrong_host(hosts[0])
-        for origin in [value.decode("latin-1") for name, value in headers if name == b"origin"]:
+        for origin in origins:
             if host is None or not self._allows(origin, *host, same_origin=checks_host):
                 return _foreign_page(origin)
         return None
@@ -100,6 +100,17 @@ class OriginPolicy:
             return True
         default = _DEFAULT_PORTS.get(scheme)
         return same_origin and name == host and (port or default) == (host_port or default)
+
+
+def _read_values(headers: Headers) -> tuple[list[str], list[str]]:
+    """Return the values of all headers Host, and of all headers Origin."""
+    hosts, origins = [], []
+    for name, value in headers:
+        if name == b"host":
+            hosts.append(value.decode("latin-1"))
+        elif name == b"origin":
+            origins.append(value.decode("latin-1"))
+    return hosts, origins
 
 
 @lru_cache(maxsize=256)  # clients call by few names, with every request
