@@ -131,11 +131,11 @@ class A2aCaller:
 
     async def _finish_task(self, rule: A2aRule, found: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
         """Return a task as it is at its end; report what it says meanwhile."""
-        wait, said, number = _FIRST_WAIT, "", 0
+        wait, reported, number = _FIRST_WAIT, "", 0
         while (task := as_task(found)) is not None and _is_in_progress(task):
             text = " ".join(_texts(_status_parts(task)))
-            if call.report is not None and text and text != said:
-                said, number = text, number + 1
+            if call.report is not None and text and text != reported:
+                reported, number = text, number + 1
                 await call.report(number, None, text)
             await asyncio.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)
@@ -217,11 +217,11 @@ def read_result(found: Mapping[str, Any], host: str) -> object:
     task = as_task(found)
     if task is None:
         return _join_parts(_parts_of(found.get("message", found)))
-    state, said = _state_of(task), " ".join(_texts(_status_parts(task)))[:2_000]
+    state, detail = _state_of(task), " ".join(_texts(_status_parts(task)))[:2_000]
     if state in _FAILED:
-        raise ToolError(f"the agent at {host} {_FAILED[state]}{f': {said}' if said else ''}")
+        raise ToolError(f"the agent at {host} {_FAILED[state]}{f': {detail}' if detail else ''}")
     if state in _ASKING:
-        raise ToolError(f"the agent at {host} {_ASKING[state]}{f': {said}' if said else ''}{_CURE}")
+        raise ToolError(f"the agent at {host} {_ASKING[state]}{f': {detail}' if detail else ''}{_CURE}")
     artifacts = task.get("artifacts")
     parts = list(chain.from_iterable(map(_parts_of, artifacts if isinstance(artifacts, list) else ())))
     return _join_parts(parts or _status_parts(task))

@@ -133,8 +133,8 @@ def _select_result(expression: str, answer: HttpAnswer, document: object, host: 
 
 def raise_failure(answer: HttpAnswer, host: str, *, repeatable: bool) -> NoReturn:
     """Raise the error for an answer with a status of 400 or more, as `result_of` does."""
-    said = _error_text(answer)
-    detail = f"{host} answered {answer.status}" + (f": {said}" if said else "")
+    reason = _error_text(answer)
+    detail = f"{host} answered {answer.status}" + (f": {reason}" if reason else "")
     if (answer.status == 429 or answer.status >= 500) and (repeatable or _has_not_begun(answer)):
         after = read_retry_after(answer.retry_after)
         raise Retry(detail, after=None if after is None else math.ceil(after))
@@ -161,14 +161,14 @@ def _error_text(answer: HttpAnswer) -> str:
     """Return the API's own error message, as one short line."""
     if is_json(answer.media_type) or not answer.media_type:
         try:
-            said = _detail_of(loads(answer.body))
+            text = _detail_of(loads(answer.body))
         except NotJsonError:
-            said = _decode_text(answer) if not answer.media_type else ""
+            text = _decode_text(answer) if not answer.media_type else ""
     elif answer.media_type == "text/plain":
-        said = _decode_text(answer)
+        text = _decode_text(answer)
     else:
-        said = ""  # a page for people
-    line = " ".join("".join(each if each.isprintable() else " " for each in said).split())
+        text = ""  # a page for people
+    line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return line if len(line) <= MAX_WORDS else line[:MAX_WORDS].rstrip() + "…"
 
 

@@ -42,11 +42,11 @@ def _check_resource(resource: Resource) -> Iterator[Finding]:
     except InvalidFields as error:
         yield from errors(resource, error.problems)
         return
-    for problem in _hardly_meant(rule, event_type, parameters):
+    for problem in _find_likely_mistakes(rule, event_type, parameters):
         yield warning(resource, problem.path, problem.message)
 
 
-def _hardly_meant(
+def _find_likely_mistakes(
     rule: HttpRule, event_type: EventType, parameters: dict[str, object]
 ) -> Iterator[FieldProblem]:
     place = f"metadata.annotations[{HTTP}]"

@@ -16,7 +16,7 @@ import uvicorn
 from pydantic import ValidationError
 from uvicorn.loops.auto import auto_loop_factory
 
-from beckon_agent.agents.configured import Own
+from beckon_agent.agents.configured import ConfiguredAgent
 from beckon_agent.agents.folder import FolderAgents, FolderSource
 from beckon_agent.agents.keys import SecretFiles
 from beckon_agent.agents.model_pool import ModelSpec
@@ -348,10 +348,10 @@ def _reply_keys(settings: Settings) -> ReplyKeys:
         raise _CannotStart(f"BECKON_SHIM_KEYS, BECKON_SHIM_KEYS_FILE: {error}") from None
 
 
-def _own_agent(settings: Settings) -> Own:
+def _own_agent(settings: Settings) -> ConfiguredAgent:
     key = settings.openai_api_key.get_secret_value()
     model = ModelSpec(settings.openai_base_url, settings.model, settings.dialect, key, settings.text_calls)
-    return Own(_make_agent(settings), model)
+    return ConfiguredAgent(_make_agent(settings), model)
 
 
 def _make_agent(settings: Settings) -> Agent:

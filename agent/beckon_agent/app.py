@@ -264,11 +264,11 @@ def _first_problem(request: Request, error: RequestValidationError) -> tuple[str
     if found["type"] == "json_invalid":
         return f"the body is not JSON: {found.get('ctx', {}).get('error', found['msg'])}", None
     field = ".".join(str(part) for part in found["loc"] if part != "body")
-    said = str(found["msg"]).removeprefix("Value error, ")
+    detail = str(found["msg"]).removeprefix("Value error, ")
     if field:
-        return f"{field}: {said}", field
+        return f"{field}: {detail}", field
     content_type = request.headers.get("content-type", "")
     if "json" not in content_type.lower():
         # Only JSON is taken: a web page may send any other type to a service on this machine unasked.
         return "send the body as JSON, with the header 'content-type: application/json'", None
-    return f"the body must be a JSON object: {said}", None
+    return f"the body must be a JSON object: {detail}", None

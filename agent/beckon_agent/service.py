@@ -19,7 +19,7 @@ from beckon_agent.telemetry.run_spans import RunObserver
 from beckon_agent.tool_calls.caller import ToolCaller
 from beckon_agent.tool_calls.checkpoint import RunContext
 from beckon_agent.tool_calls.validation import prepare_calls
-from beckon_runtime.logs import about_from_here
+from beckon_runtime.logs import extend_log_context
 
 
 class NoRoom(Exception):
@@ -76,7 +76,7 @@ class Service:
         run_id, conversation = (context.run_id, context.conversation) if context else ("", "")
         async with self._meter_model(hosted, run_id or admitted) as counted:
             with self.count_run(), hosted.held():
-                about_from_here(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
+                extend_log_context(agent=hosted.name, **({"run_id": run_id} if run_id else {}))
                 watch = RunObserver(hosted.name, self.metrics, run_id=run_id, conversation=conversation)
                 model = watch.watch_model(counted)
                 tools = SelectableTools(hosted.catalogue, hosted.chooser)

@@ -17,9 +17,9 @@ from beckon_broker.metrics import Metrics
 from beckon_broker.sender import (
     MAX_DATA_BYTES,
     NO_ANSWER,
+    FailedAttempt,
     Headers,
     Post,
-    Setback,
     read_answer,
     read_any_answer,
     read_dead_letter_answer,
@@ -51,7 +51,7 @@ CODE = "knativeerrorcode"
 DATA = "knativeerrordata"
 
 
-def dead_letter(queued: QueuedDelivery, destination: str, setback: Setback) -> CloudEvent:
+def dead_letter(queued: QueuedDelivery, destination: str, setback: FailedAttempt) -> CloudEvent:
     """Return the original event with the attributes of its failure.
 
     They are the failed destination, the status code and the answer's body. The body is cut so that its Base64
@@ -101,14 +101,14 @@ class Terms:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Attempts:
     """The attempts of one delivery so far, and whether one of them may have begun the work."""
 
     attempts: int
     begun: bool
 
 
-_LOST = Setback(
+_LOST = FailedAttempt(
     NO_ANSWER,
     b"dispatch error: the broker process that delivered this event ended before it noted the outcome; "
     b"the subscriber may have done its work",
@@ -137,7 +137,7 @@ class Courier:
 
         A cancelled delivery goes back to the log with its attempts.
         """
-        tally = _Tally(held.queued.attempts, held.queued.begun)
+        tally = _Attempts(held.queued.attempts, held.queued.begun)
         try:
             async with lane.turn if held.queued.ordered else contextlib.nullcontext():
                 await self._deliver(held, lane, tally)
@@ -146,10 +146,10 @@ class Courier:
             raise
         await held.settle()
 
-    async def _deliver(self, held: HeldDelivery, lane: Lane, tally: _Tally) -> None:
+    async def _deliver(self, held: HeldDelivery, lane: Lane, tally: _Attempts) -> None:
         queued, envelope = held.queued, held.queued.envelope
         once = self._is_made_once(queued, lane)
-        outcome: CloudEvent | Setback | None = _LOST
+        outcome: CloudEvent | FailedAttempt | None = _LOST
         if not (once and (held.lost_before or queued.begun)):
             to_subscriber = partial(self._to_subscriber, queued, lane, tally)
             outcome = await self._persist(lane, to_subscriber, tally, once=once)
@@ -157,7 +157,7 @@ class Courier:
         if isinstance(outcome, CloudEvent):
             outcome = await self._take_reply(envelope, outcome, lane)
             destination = ingress_url(self._terms.base_url, envelope.broker)
-        if isinstance(outcome, Setback):
+        if isinstance(outcome, FailedAttempt):
             await self._dead_letter(queued, lane, destination, outcome)
         else:
             self._metrics.delivered(lane.subscription.key)
@@ -176,11 +176,11 @@ class Courier:
     async def _persist(
         self,
         lane: Lane,
-        attempt: Callable[[], Awaitable[T | Setback]],
-        tally: _Tally,
+        attempt: Callable[[], Awaitable[T | FailedAttempt]],
+        tally: _Attempts,
         *,
         once: bool = False,
-    ) -> T | Setback:
+    ) -> T | FailedAttempt:
         """Repeat an attempt until success, permanent failure or the retry limit.
 
         With `once`, it is not repeated after an attempt that may have begun the work. The failure is that of
@@ -188,7 +188,7 @@ class Courier:
         """
         while True:
             outcome = await attempt()
-            if not isinstance(outcome, Setback):
+            if not isinstance(outcome, FailedAttempt):
                 return outcome
             tally.begun |= outcome.begun
             delivery = lane.subscription.delivery
@@ -200,8 +200,8 @@ class Courier:
             tally.attempts += 1
 
     async def _to_subscriber(
-        self, queued: QueuedDelivery, lane: Lane, tally: _Tally
-    ) -> CloudEvent | Setback | None:
+        self, queued: QueuedDelivery, lane: Lane, tally: _Attempts
+    ) -> CloudEvent | FailedAttempt | None:
         envelope, begun_before = queued.envelope, tally.begun
         async with lane.slots:
             subscription = lane.subscription
@@ -210,12 +210,12 @@ class Courier:
             timeout = subscription.delivery.timeout or self._terms.timeout
             tally.begun = True  # for a process that is stopped meanwhile
             outcome = self._read(queued, await self._post(subscription.subscriber, headers, body, timeout))
-            if isinstance(outcome, Setback):
+            if isinstance(outcome, FailedAttempt):
                 tally.begun = begun_before or outcome.begun
             _log(envelope, lane, outcome)
             return outcome
 
-    def _read(self, queued: QueuedDelivery, answer: Ack) -> CloudEvent | Setback | None:
+    def _read(self, queued: QueuedDelivery, answer: Ack) -> CloudEvent | FailedAttempt | None:
         """Return the reply in an answer; the one to a call gets the call's token, if it has none."""
         call = queued.envelope.event
         if queued.answers and call.extensions.get(REPLY_ANY) == "any":
@@ -228,7 +228,7 @@ class Courier:
             return reply.extended(**{self._terms.reply: call.extensions[self._terms.correlation]})
         return reply
 
-    async def _take_reply(self, cause: Envelope, reply: CloudEvent, lane: Lane) -> Setback | None:
+    async def _take_reply(self, cause: Envelope, reply: CloudEvent, lane: Lane) -> FailedAttempt | None:
         """Hand a reply over to the replica of the shim that waits, and take it into the broker.
 
         Only the reply is tried again: the subscriber has done its work.
@@ -239,10 +239,10 @@ class Courier:
             return self._refuse_reply(cause, refused.problem)
         served = "" if self._inboxes is None else await self._inboxes.hand_over(sealed)
         return await self._persist(
-            lane, lambda: self._to_broker(cause, sealed, served), _Tally(0, begun=True)
+            lane, lambda: self._to_broker(cause, sealed, served), _Attempts(0, begun=True)
         )
 
-    async def _to_broker(self, cause: Envelope, reply: Envelope, served: str) -> Setback | None:
+    async def _to_broker(self, cause: Envelope, reply: Envelope, served: str) -> FailedAttempt | None:
         """Take a reply into the broker. While the log is away, this goes on, whatever the Trigger says."""
         end = time.monotonic() + _LOG_SECONDS
         while True:
@@ -256,14 +256,14 @@ class Courier:
                 return None
             await asyncio.sleep(_LOG_PAUSE)
 
-    def _refuse_reply(self, cause: Envelope, problem: Problem) -> Setback:
+    def _refuse_reply(self, cause: Envelope, problem: Problem) -> FailedAttempt:
         self._metrics.refused(problem.slug)
         if problem.status < 500:
             logger.warning("the reply to event %s is not taken: %s", cause.event.id, problem.detail)
-        return Setback(problem.status, problem.detail.encode(), retriable=problem.status >= 500)
+        return FailedAttempt(problem.status, problem.detail.encode(), retriable=problem.status >= 500)
 
     async def _dead_letter(
-        self, queued: QueuedDelivery, lane: Lane, destination: str, setback: Setback
+        self, queued: QueuedDelivery, lane: Lane, destination: str, setback: FailedAttempt
     ) -> None:
         trigger, envelope, event = lane.subscription.key, queued.envelope, queued.envelope.event
         what = f"event {event.id} (type {event.type}) for {trigger}"
@@ -279,7 +279,7 @@ class Courier:
             return
         letter = dead_letter(queued, destination, setback)
         to_sink = partial(self._to_sink, envelope, letter, lane)
-        failed = await self._persist(lane, to_sink, _Tally(0, begun=True))
+        failed = await self._persist(lane, to_sink, _Attempts(0, begun=True))
         if failed is None:
             self._metrics.dead_lettered(trigger)
             return
@@ -288,26 +288,26 @@ class Courier:
         logger.error(reason, what, sink, failed.code, extra=_ids(envelope))
         self._metrics.dropped(trigger, "dead-letter-sink-failed")
 
-    async def _to_sink(self, envelope: Envelope, letter: CloudEvent, lane: Lane) -> Setback | None:
+    async def _to_sink(self, envelope: Envelope, letter: CloudEvent, lane: Lane) -> FailedAttempt | None:
         async with lane.slots:
             subscription = lane.subscription
             if subscription.dead_letter is None:
-                return Setback(NO_ANSWER, b"the dead-letter sink was taken away", retriable=False)
+                return FailedAttempt(NO_ANSWER, b"the dead-letter sink was taken away", retriable=False)
             headers, body = _message(letter, subscription.delivery.format)
             timeout = subscription.delivery.timeout or self._terms.timeout
             headers += _headers(envelope)
             return read_dead_letter_answer(await self._post(subscription.dead_letter, headers, body, timeout))
 
 
-def _log(envelope: Envelope, lane: Lane, outcome: CloudEvent | Setback | None) -> None:
+def _log(envelope: Envelope, lane: Lane, outcome: CloudEvent | FailedAttempt | None) -> None:
     """Log the outcome of an attempt.
 
     A failure is logged at INFO, for operators; a success at DEBUG, for following a single event.
     """
-    failed = isinstance(outcome, Setback)
+    failed = isinstance(outcome, FailedAttempt)
     level = logging.INFO if failed else logging.DEBUG
     if logger.isEnabledFor(level):
-        how = f"failed with {outcome.code}" if isinstance(outcome, Setback) else "delivered"
+        how = f"failed with {outcome.code}" if isinstance(outcome, FailedAttempt) else "delivered"
         event, trigger = envelope.event, lane.subscription.key
         logger.log(level, "event %s for %s: %s", event.id, trigger, how, extra=_ids(envelope))
 

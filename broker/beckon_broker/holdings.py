@@ -32,7 +32,9 @@ Store = Callable[[QueuedDelivery], Awaitable[None]]
 class PulledDelivery:
     """A delivery that this process has pulled. `store` puts one into the log anew; it raises `NatsError`."""
 
-    def __init__(self, queued: QueuedDelivery, message: Msg, holdings: "Holdings", store: Store) -> None:
+    def __init__(
+        self, queued: QueuedDelivery, message: Msg, holdings: "HeldDeliveries", store: Store
+    ) -> None:
         self.queued = queued
         self.message = message
         self.id = message_id(message)
@@ -59,7 +61,7 @@ class PulledDelivery:
             await self.settle()
 
 
-class Holdings:
+class HeldDeliveries:
     """The deliveries that this process holds. `make_room` is called for each that it holds no longer."""
 
     def __init__(self, make_room: Callable[[], None]) -> None:

@@ -33,7 +33,7 @@ from nats.js.api import (
 from nats.js.errors import BadRequestError
 
 from beckon_broker.envelope import Refused
-from beckon_broker.holdings import Holdings, PulledDelivery, reason
+from beckon_broker.holdings import HeldDeliveries, PulledDelivery, reason
 from beckon_broker.log import (
     UNAVAILABLE,
     UNCERTAIN,
@@ -104,7 +104,7 @@ class JetStreamLog:
         self._stream: JetStreamContext = self._client.jetstream(timeout=_STORE_SECONDS)
         self._publisher = Publisher(self._client, _STORE_SECONDS)
         self._subjects = Subjects(options.stream)
-        self._holdings = Holdings(self._wake)
+        self._holdings = HeldDeliveries(self._wake)
         self._queues: Queues | None = None
         self._announced: dict[Queue, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()

@@ -24,7 +24,7 @@ _MAY_HAVE_BEGUN = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class Setback:
+class FailedAttempt:
     """A failed attempt: code and data for a dead letter, and retriability.
 
     `retry_after` is the delay requested by the subscriber, in seconds, 0 without such a request. `begun` is
@@ -40,7 +40,7 @@ class Setback:
     asks_again: bool = False
 
 
-def read_answer(answer: Ack) -> CloudEvent | Setback | None:
+def read_answer(answer: Ack) -> CloudEvent | FailedAttempt | None:
     """Return the reply in a subscriber's answer, or the failure. `None` is a success without a reply."""
     if not 200 <= answer.status < 300:
         return _refused(answer)
@@ -58,7 +58,7 @@ def read_answer(answer: Ack) -> CloudEvent | Setback | None:
         return _unusable(answer, str(error))
 
 
-def read_any_answer(answer: Ack, call: CloudEvent, source: str) -> CloudEvent | Setback | None:
+def read_any_answer(answer: Ack, call: CloudEvent, source: str) -> CloudEvent | FailedAttempt | None:
     """Return the reply in an answer as `read_answer` does; an answer that is no event is a reply, too.
 
     Its body becomes the data of the reply, whose type is that of the call with `.reply` behind it.
@@ -79,25 +79,25 @@ def read_any_answer(answer: Ack, call: CloudEvent, source: str) -> CloudEvent | 
         return _unusable(answer, str(error))
 
 
-def read_dead_letter_answer(answer: Ack) -> Setback | None:
+def read_dead_letter_answer(answer: Ack) -> FailedAttempt | None:
     """Return the failure in a dead-letter sink's answer, or `None`. A reply of the sink is dropped."""
     return None if 200 <= answer.status < 300 else _refused(answer)
 
 
-def _refused(answer: Ack) -> Setback:
+def _refused(answer: Ack) -> FailedAttempt:
     if not answer.status:
         error = f"dispatch error: {answer.error}".encode()
-        return Setback(NO_ANSWER, error, retriable=True, begun=answer.sent)
+        return FailedAttempt(NO_ANSWER, error, retriable=True, begun=answer.sent)
     delay = read_retry_after(answer.retry_after) if answer.status in _DELAYING else None
     begun = not 400 <= answer.status < 500 or answer.status in _MAY_HAVE_BEGUN
     asks_again = answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
     data = answer.body[:MAX_DATA_BYTES]  # more is not kept while a delivery waits for its next attempt
-    return Setback(answer.status, data, is_retriable(answer.status), delay or 0.0, begun, asks_again)
+    return FailedAttempt(answer.status, data, is_retriable(answer.status), delay or 0.0, begun, asks_again)
 
 
-def _unusable(answer: Ack, why: str) -> Setback:
+def _unusable(answer: Ack, why: str) -> FailedAttempt:
     message = f"the answer {answer.status} cannot be used as a reply: {why}"
-    return Setback(_UNRECOGNISED, message.encode(), retriable=False)
+    return FailedAttempt(_UNRECOGNISED, message.encode(), retriable=False)
 
 
 # Below the 5 s after which uvicorn and Node close an idle connection, with the second in which it is noticed:

@@ -117,7 +117,7 @@ class Settings(ServingSettings):
     )
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.roles != "both" and not self.nats_url:
             raise ValueError("roles need a log that processes share; set BECKON_NATS_URL, or leave roles out")
         if not self.reply_subscriber:

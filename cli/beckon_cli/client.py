@@ -252,8 +252,8 @@ def _failure_of(response: httpx.Response) -> CommandError:
 
 def _failure_in(document: Mapping[str, Any], status: int = 200) -> CommandError:
     error = document.get("error") or {}
-    said = error.get("message") if isinstance(error, dict) else error
-    detail = document.get("detail") or said or f"the agent answered {status}"
+    message = error.get("message") if isinstance(error, dict) else error
+    detail = document.get("detail") or message or f"the agent answered {status}"
     problems = document.get("problems") or []
     if status == 401:
         return KeyRefused(f"{detail}; the command line sends the key in BECKON_API_KEY")

@@ -173,10 +173,10 @@ def _complaint(error: CycloptsError) -> str:
     """Return the usage error in one line, with the command for help."""
     command = " ".join(("beckon", *(error.command_chain or ())))
     if isinstance(error, UnusedCliTokensError):
-        said = f"{command} takes no {' '.join(map(repr, error.unused_tokens or ()))}"
+        problem = f"{command} takes no {' '.join(map(repr, error.unused_tokens or ()))}"
     else:
-        said = _one_line(error).rstrip(".")
-    return f"{said} ({command} --help teaches)"
+        problem = _one_line(error).rstrip(".")
+    return f"{problem} ({command} --help teaches)"
 
 
 def _one_line(error: Exception) -> str:

@@ -235,10 +235,10 @@ def condition(status: Mapping[str, Any], name: str) -> Condition | None:
     conditions = status.get("conditions")
     for found in conditions if isinstance(conditions, list) else ():
         if isinstance(found, Mapping) and found.get("type") == name:
-            said = found.get("status")
+            stated = found.get("status")
             return Condition(
                 name,
-                said if said in ("True", "False") else "Unknown",
+                stated if stated in ("True", "False") else "Unknown",
                 str(found.get("reason") or ""),
                 str(found.get("message") or ""),
             )

@@ -144,7 +144,7 @@ class Operator:
                 self._judge.judge_changes(),
                 self._writer.write_queued(_PARALLEL_WRITES, self._metrics),
                 self._recorder.post_events(),
-                self._leadership.take_part(self._begin_to_lead),
+                self._leadership.take_part(self._start_leading),
                 self._make_keys(),
                 self._probes.probe_brokers(),
                 *((_retry_call(self._class.serve_class),) if self._class else ()),
@@ -199,7 +199,7 @@ class Operator:
             if one.ready.status == "True" and one.spec["dispatch"] == "broker"
         }
 
-    def _begin_to_lead(self) -> None:
+    def _start_leading(self) -> None:
         self._led.set()
         self._queue_everything()
 

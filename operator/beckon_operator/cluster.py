@@ -118,14 +118,14 @@ class Cluster:
         """Return the Triggers of all namespaces with a filter for exactly this type."""
         return self._listeners.find_listeners(event_type)
 
-    def see_object(self, kind: Kind, document: Mapping[str, Any]) -> None:
+    def observe_object(self, kind: Kind, document: Mapping[str, Any]) -> None:
         """Take an object from the API server; skip a version already seen."""
         metadata = document["metadata"]
         known = self.store_of(kind).find_object(str(metadata["namespace"]), str(metadata["name"]))
         if known and known.uid == metadata.get("uid") and known.version >= version_of(metadata):
             return
         if kind.plural == TOOLS.plural:
-            self.see_tool(document)
+            self.observe_tool(document)
             return
         try:
             observed = read_observed(document)
@@ -141,17 +141,17 @@ class Cluster:
         if store.put_object(observed) and not (before and before.says_the_same_as(observed)):
             self._report_change(kind, observed.namespace, before, observed)
 
-    def see_tool(self, document: Mapping[str, Any]) -> None:
+    def observe_tool(self, document: Mapping[str, Any]) -> None:
         """Take a Tool, as it was watched or as the answer to a write."""
         seen = read_seen(document)
         self._recovered.learn_schema(document)
         if self._desired.tools.put_object(seen):
             self._desired.queue_tool(seen.namespace, seen.name)
 
-    def lose_object(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
+    def observe_deletion(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         """Record the deletion of an object; later reports of it are ignored."""
         uid = str(metadata["uid"])
-        self.store_of(kind).bury_object(uid)
+        self.store_of(kind).mark_deleted(uid)
         self._forget_object(kind, metadata)
         if kind.plural == EVENT_TYPES.plural:
             self._recovered.forget_schema(uid)
@@ -159,7 +159,7 @@ class Cluster:
     def _forget_object(self, kind: Kind, metadata: Mapping[str, Any]) -> None:
         namespace, name, uid = str(metadata["namespace"]), str(metadata["name"]), str(metadata["uid"])
         if kind.plural == TOOLS.plural:
-            self._desired.lose_tool(namespace, name, uid)
+            self._desired.observe_tool_deletion(namespace, name, uid)
             return
         known = self._objects[kind.plural].drop_object(namespace, name, uid)
         if known is not None:

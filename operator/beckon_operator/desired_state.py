@@ -83,7 +83,7 @@ class DesiredState:
         """Record a written Tool and its stored version."""
         self._written[uid] = version, tool.digest
 
-    def lose_tool(self, namespace: str, name: str, uid: str) -> None:
+    def observe_tool_deletion(self, namespace: str, name: str, uid: str) -> None:
         """Drop a deleted Tool, and queue it if it is still wanted.
 
         Kubernetes deletes a Tool after its EventType, but the two deletions may be seen in the other order.

@@ -111,7 +111,7 @@ class ObjectStore(Generic[Item]):
         if known is not None and item.version <= known.version:
             return False
         if known is not None and known.uid != item.uid:
-            self.bury_object(known.uid)
+            self.mark_deleted(known.uid)
         self._count += known is None
         self._namespaces.setdefault(item.namespace, {})[item.name] = item
         return True
@@ -128,7 +128,7 @@ class ObjectStore(Generic[Item]):
             del self._namespaces[namespace]
         return known
 
-    def bury_object(self, uid: str) -> None:
+    def mark_deleted(self, uid: str) -> None:
         """Mark an object as gone; later reports of it are ignored."""
         self._gone[uid] = None
         if len(self._gone) > _TOMBSTONES:

@@ -84,12 +84,12 @@ class Listing:
                 for item in page.items:
                     present.add(item["metadata"]["uid"])
                     news += not self._cluster.knows_version(kind, item["metadata"])
-                    self._cluster.see_object(
+                    self._cluster.observe_object(
                         kind, {**item, "apiVersion": kind.api_version, "kind": kind.name}
                     )
             for gone in self._cluster.missing_from(kind, present, version, namespace):
                 news += 1
-                self._cluster.lose_object(kind, gone)
+                self._cluster.observe_deletion(kind, gone)
         return news
 
     async def _list_pages(self, kind: Kind, namespace: str, *, metadata: bool) -> AsyncIterator[Page]:
@@ -175,9 +175,9 @@ def _make_handler(cluster: Cluster, kind: Kind) -> Callable[..., Coroutine[Any, 
     async def follow(event: kopf.RawEvent, **_: object) -> None:
         document = event["object"]
         if event["type"] == "DELETED":
-            cluster.lose_object(kind, document["metadata"])
+            cluster.observe_deletion(kind, document["metadata"])
         else:
-            cluster.see_object(kind, document)
+            cluster.observe_object(kind, document)
 
     return follow
 

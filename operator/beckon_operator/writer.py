@@ -48,7 +48,7 @@ class Writer:
         async def write(key: tuple[str, str]) -> None:
             metrics.queued.set(len(self._desired.queue))
             started = time.monotonic()
-            action = await self._bring_tool(*key)
+            action = await self._update_tool(*key)
             metrics.writes.labels(action.value).inc()
             metrics.writing.observe(time.monotonic() - started)
 
@@ -60,7 +60,7 @@ class Writer:
             failures=metrics.failures.labels("write"),
         )
 
-    async def _bring_tool(self, namespace: str, name: str) -> Action:
+    async def _update_tool(self, namespace: str, name: str) -> Action:
         """Bring one Tool to its wanted state; return the action. Raises the error that prevented it."""
         action = self._desired.next_action(namespace, name)
         if action is Action.FOREIGN:
@@ -101,15 +101,15 @@ class Writer:
             stored = await self._api.replace(_tool_path(event_type.namespace, event_type.name), content)
         metadata = stored["metadata"]
         self._desired.mark_written(tool, metadata["uid"], int(metadata["resourceVersion"]))
-        self._cluster.see_tool(stored)
+        self._cluster.observe_tool(stored)
         self._recorder.queue_events(events_of(tool, seen, metadata["uid"]))
 
     async def _read_again(self, namespace: str, name: str) -> None:
         found = await self._api.find(_tool_path(namespace, name))
         if found is not None:
-            self._cluster.see_tool(found)
+            self._cluster.observe_tool(found)
         elif seen := self._desired.tools.find_object(namespace, name):
-            self._cluster.lose_object(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
+            self._cluster.observe_deletion(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
 
     def _warn_foreign(self, namespace: str, name: str) -> None:
         """Warn once about a Tool without an EventType as its owner."""

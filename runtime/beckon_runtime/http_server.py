@@ -288,7 +288,7 @@ class ServerConnection(asyncio.Protocol):
             return
         close = not request.keep_alive or self._server.closing
         if isinstance(answer, Piece) and answer.whole is None:
-            self._go_on(answer, close=close)
+            self._send_or_hold(answer, close=close)
             return
         self._current = self._hang_up = None
         self._wait()
@@ -317,7 +317,7 @@ class ServerConnection(asyncio.Protocol):
         if not self._queue:
             (self._limited.receiving if self.reading else self._limited.idle)(self)
 
-    def _go_on(self, piece: Piece, *, close: bool) -> None:
+    def _send_or_hold(self, piece: Piece, *, close: bool) -> None:
         """Send a piece of the current answer, or hold it.
 
         Nothing is queued for a client that does not read: a newer piece replaces the held one.

@@ -37,31 +37,31 @@ _ROOMS = (
 Fields = Callable[[], Mapping[str, str]]
 """What a line of JSON says beside its message, such as the ids of the trace and the request."""
 
-_about: ContextVar[Mapping[str, str]] = ContextVar("about", default={})  # noqa: B039  # it is never changed
+_context: ContextVar[Mapping[str, str]] = ContextVar("log_context", default={})  # noqa: B039  # it is never changed
 
 _FIELDS = ("levelname", "name", "message")
 
 
 @contextmanager
-def about(**fields: str) -> Iterator[None]:
+def log_context(**fields: str) -> Iterator[None]:
     """Add fields such as `tool` and `event_id` to log lines.
 
     They are in all lines of JSON written inside. Not for use around the pieces of a generator, which may
-    run in several tasks: see `about_from_here`.
+    run in several tasks: see `extend_log_context`.
     """
-    token = _about.set({**_about.get(), **fields})
+    token = _context.set({**_context.get(), **fields})
     try:
         yield
     finally:
-        _about.reset(token)
+        _context.reset(token)
 
 
-def about_from_here(**fields: str) -> None:
+def extend_log_context(**fields: str) -> None:
     """Add fields to all further log lines of this task.
 
     They are also in the lines of every task that it starts.
     """
-    _about.set({**_about.get(), **fields})
+    _context.set({**_context.get(), **fields})
 
 
 def log_config(
@@ -132,7 +132,7 @@ class _WithFields(logging.Filter):
         self._fields = fields
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.__dict__.update(_about.get())
+        record.__dict__.update(_context.get())
         record.__dict__.update(self._fields())
         return True
 

@@ -19,14 +19,14 @@ class NoToken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedToken:
     """A token and its lifetime in seconds."""
 
     token: bytes = field(repr=False)
     seconds: float
 
 
-Issue = Callable[[str], Awaitable[Issued]]
+Issue = Callable[[str], Awaitable[IssuedToken]]
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class Bearers:
         self._loop = asyncio.get_running_loop()
         self._held: dict[str, _Held] = {}
 
-    def at_hand(self, audience: str) -> bytes | None:
+    def cached_token(self, audience: str) -> bytes | None:
         """Return the held token, or `None` if it is not valid."""
         held = self._held.get(audience)
         now = self._loop.time()
@@ -120,7 +120,7 @@ class Bearers:
             held.fetching = None
 
 
-async def no_account(audience: str) -> Issued:
+async def no_account(audience: str) -> IssuedToken:
     """Raise `NoToken`: this shim has no account to request tokens for."""
     raise NoToken(
         "this shim has no account; set BECKON_SHIM_SERVICE_ACCOUNT and BECKON_POD_NAMESPACE "

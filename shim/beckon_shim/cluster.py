@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beckon_shim.bearers import Issued, NoToken
+from beckon_shim.bearers import IssuedToken, NoToken
 from beckon_shim.brokers import BrokerTable
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Collection, Refused, Unreachable
@@ -47,7 +47,7 @@ class Cluster:
             for reflector in self._reflectors:
                 group.create_task(reflector.run())
 
-    async def issue(self, audience: str) -> Issued:
+    async def issue(self, audience: str) -> IssuedToken:
         """Return a new token of the shim's account for this audience; raise `NoToken`."""
         if self._account is None:
             raise NoToken(
@@ -68,7 +68,7 @@ class Cluster:
             raise NoToken("the API server answered a TokenRequest without a token")
         # Its own clock need not agree with ours, so the token's life counts and not its end.
         granted = (answer.get("spec") or {}).get("expirationSeconds")
-        return Issued(str(token).encode(), float(granted or _TOKEN_SECONDS))
+        return IssuedToken(str(token).encode(), float(granted or _TOKEN_SECONDS))
 
     async def close(self) -> None:
         """Close the connections to the API server."""

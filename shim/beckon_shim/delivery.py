@@ -62,7 +62,7 @@ class BrokerPosts:
             self._client.post(target, headers, body, then, begin)
             return
         post = _Authorised(target, headers, body, then, begin)
-        token = self._bearers.at_hand(target.audience)
+        token = self._bearers.cached_token(target.audience)
         if token is None:
             self._later(self._fetch_and_post(post))
         else:

@@ -79,7 +79,7 @@ FORWARDED = b"beckon-forwarded"
 _ATTEMPTS = 2
 
 
-def has_hopped(request: Request) -> bool:
+def is_forwarded(request: Request) -> bool:
     """Return True if an event comes from another replica. Such an event may not go to a third one."""
     return any(name == FORWARDED for name, _ in request.headers)
 

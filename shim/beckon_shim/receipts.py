@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from beckon_runtime.http_messages import Answer, HangUp, Request, Respond
 from beckon_runtime.posts import RawHeader
 from beckon_shim import responses
-from beckon_shim.peers import Peers, has_hopped
+from beckon_shim.peers import Peers, is_forwarded
 
 RECEIPTS = "/receipts/"
 _HEADER = b"beckon-receipt"
@@ -77,7 +77,7 @@ class Receipts:
         replica, _, nonce = request.path.removeprefix(RECEIPTS).partition("/")
         if request.method != "POST":
             return responses.wrong_method(b"POST")
-        if replica != self._replica and not has_hopped(request):
+        if replica != self._replica and not is_forwarded(request):
             return self._pass_on(replica, request.path)
         return _TAKEN if self._end(nonce, True) else responses.no_receipt()
 

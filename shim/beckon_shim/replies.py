@@ -12,14 +12,14 @@ from beckon_runtime.problem import Problem
 from beckon_shim import responses
 from beckon_shim.exchange import Exchange, ids_in
 from beckon_shim.messages import WireEvent, read
-from beckon_shim.peers import LateReplies, Peers, has_hopped
+from beckon_shim.peers import LateReplies, Peers, is_forwarded
 from beckon_shim.probes import answer_probe, is_probe, is_probe_reply
 from beckon_shim.receipts import RECEIPTS
 from beckon_shim.reply_marks import Match, ReplyMarks
 from beckon_shim.status import Status
 from beckon_shim.waiters import (
     AmbiguousDeadLetters,
-    Fate,
+    WaiterState,
     is_of_observer,
     says_why,
     strip_errors,
@@ -55,7 +55,7 @@ class Reports:
             return self._taken("foreign")
         if len(event.body) > _LONGEST:
             return self._taken("too_large")
-        if claim.replica != self._tokens.replica and not has_hopped(request):
+        if claim.replica != self._tokens.replica and not is_forwarded(request):
             return self._forward(claim, event)
         waiter = self._waiters.get(claim.nonce)
         if waiter is None:
@@ -78,7 +78,7 @@ class Reports:
 
     async def _hand_over(self, claim: Claim, event: WireEvent) -> Answer:
         """Pass the report of an unanswered call to the late sink."""
-        if self._waiters.fate(claim.nonce) is Fate.ANSWERED:
+        if self._waiters.fate(claim.nonce) is WaiterState.ANSWERED:
             return self._taken("behind")
         handed = await self._late.report(event, self._waiters.abandoned_call(claim.nonce))
         return self._taken("late" if handed else "lost")
@@ -97,7 +97,7 @@ _STATE, _NO_ANSWER = b"ce-" + STATE.encode(), ACCEPTED.encode()
 
 
 # Most events are dealt with at once; those for elsewhere take a moment.
-_Dealt = Answer | Coroutine[None, None, Answer]
+_NowOrLater = Answer | Coroutine[None, None, Answer]
 
 
 class Replies:
@@ -130,7 +130,7 @@ class Replies:
             logger.debug("%s: an event of the Broker", request.path, extra=ids_in(request.headers))
         if request.path.startswith(RECEIPTS):
             return self._receipts.handle(request, respond)
-        dealt = self._deal_with(request)
+        dealt = self._handle_post(request)
         if isinstance(dealt, Answer):
             respond(dealt)
         else:
@@ -152,7 +152,7 @@ class Replies:
         self._metrics.reply("too_large")
         return responses.too_large(limit)
 
-    def _deal_with(self, request: Request) -> _Dealt:
+    def _handle_post(self, request: Request) -> _NowOrLater:
         if request.path not in (REPLIES, DEAD_LETTERS, PROGRESS):
             hint = f"POST events to {REPLIES}, {DEAD_LETTERS} or {PROGRESS}"
             return self._status.answer(request) or responses.no_such_path(hint)
@@ -168,7 +168,7 @@ class Replies:
             return self._reports.take(event, request)
         return self._reply(event, request)
 
-    def _reply(self, event: WireEvent, request: Request) -> _Dealt:
+    def _reply(self, event: WireEvent, request: Request) -> _NowOrLater:
         match = self._reply_marks.find(event)
         if match is None:
             self._metrics.reply("foreign" if self._marks.reply in event.attributes else "unmarked")
@@ -185,9 +185,9 @@ class Replies:
 
     def _belongs_elsewhere(self, claim: Claim, request: Request) -> bool:
         """Return True if the event must go to another replica. An event makes only one hop."""
-        return claim.replica != self._tokens.replica and not has_hopped(request)
+        return claim.replica != self._tokens.replica and not is_forwarded(request)
 
-    def _settle(self, match: Match, event: WireEvent) -> _Dealt:
+    def _settle(self, match: Match, event: WireEvent) -> _NowOrLater:
         """Answer the waiting call, or pass the reply to the late sink."""
         claim = match.claim
         accepted, waiter = _is_acceptance(event), self._waiters.get(claim.nonce)
@@ -204,10 +204,10 @@ class Replies:
             if waiter is not None:
                 self._ambiguous.note_answered(waiter)
             fate = self._waiters.reply(claim.nonce, answer)
-        if fate is Fate.WAITING:
+        if fate is WaiterState.WAITING:
             self._metrics.reply("accepted" if accepted else "answered")
             return _ACCEPTED if receipt is None else self._until_stored(receipt, match, event)
-        if fate is Fate.ANSWERED:
+        if fate is WaiterState.ANSWERED:
             self._metrics.reply("duplicate")
             return _ACCEPTED
         return self._hand_over(match, event)
@@ -255,7 +255,7 @@ class Replies:
             attributes.pop(name, None)
         return WireEvent(attributes, event.content_type, event.body)
 
-    def _dead_letter(self, event: WireEvent, request: Request) -> _Dealt:
+    def _dead_letter(self, event: WireEvent, request: Request) -> _NowOrLater:
         attributes = event.attributes
         if self._tokens.verify(attributes.get(self._marks.reply)) is not None:
             # Not the call but its reply could not be delivered: here it is.

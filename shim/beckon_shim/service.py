@@ -86,7 +86,7 @@ _LAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitTimes:
     """How long a call waits, in seconds.
 
     `without_preference` if its caller names no time. `after_dead_letter` is for a reply after a dead letter
@@ -113,9 +113,9 @@ class Service:
         cluster: "Cluster | None" = None,
         *,
         traced: Callable[[Handler, str | None], Handler] | None = None,
-        waits: Waits | None = None,
+        waits: WaitTimes | None = None,
     ) -> None:
-        waits = waits or Waits()
+        waits = waits or WaitTimes()
         self._settings = settings
         self._cluster = cluster
         self._sockets = sockets

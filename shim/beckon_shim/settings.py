@@ -145,7 +145,7 @@ class Settings(ServingSettings):
         return value
 
     @model_validator(mode="after")
-    def _agree(self) -> "Settings":
+    def _check_consistency(self) -> "Settings":
         if self.correlation_attribute == self.reply_attribute:
             raise ValueError(
                 "correlation_attribute and reply_attribute must differ, or every call is a reply"

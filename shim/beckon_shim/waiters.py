@@ -25,7 +25,7 @@ _REMEMBERED = 8192
 _NOT_POSTED = Ack(0, "no connection to it could be opened in time", sent=False)
 
 
-class Fate(Enum):
+class WaiterState(Enum):
     """The state of a call, as far as it is remembered."""
 
     WAITING = auto()
@@ -101,7 +101,7 @@ class Waiters:
                 return nonce, name
         return None
 
-    def reply(self, nonce: str, answer: Answer) -> Fate:
+    def reply(self, nonce: str, answer: Answer) -> WaiterState:
         """Answer a call with its tool's reply; return its previous state.
 
         A reply that comes again before the caller has confirmed it counts as late.
@@ -111,9 +111,9 @@ class Waiters:
             return self.fate(nonce)
         self._end(waiter, answer)
         self._remember(nonce, None if waiter.receipt is None else waiter.call_id)
-        return Fate.WAITING
+        return WaiterState.WAITING
 
-    def accept(self, nonce: str, answer: Answer) -> Fate:
+    def accept(self, nonce: str, answer: Answer) -> WaiterState:
         """Answer a call with the tool's acceptance; return its previous state.
 
         A caller without `takes_later` goes on waiting.
@@ -123,7 +123,7 @@ class Waiters:
             return self.fate(nonce)
         if waiter.takes_later:
             self.fail(waiter, answer)  # the answer is yet to come, and has no caller any more
-        return Fate.WAITING
+        return WaiterState.WAITING
 
     def settle(self, nonce: str) -> None:
         """Remember a call as answered; further replies are duplicates."""
@@ -149,12 +149,12 @@ class Waiters:
         """Wait until no call waits."""
         await self._idle.wait()
 
-    def fate(self, nonce: str) -> Fate:
+    def fate(self, nonce: str) -> WaiterState:
         """Return the outcome of a call no longer waiting."""
         for ended in (self._ended, self._ended_before):
             if nonce in ended:
-                return Fate.ANSWERED if ended[nonce] is None else Fate.ABANDONED
-        return Fate.UNKNOWN
+                return WaiterState.ANSWERED if ended[nonce] is None else WaiterState.ABANDONED
+        return WaiterState.UNKNOWN
 
     def _end(self, waiter: Waiter, answer: Answer) -> None:
         for timer in (waiter.timer, waiter.doubted, waiter.again):

@@ -99,11 +99,11 @@ class Reflector:
         except Refused as error:
             self._resume_or_forget(keep=error.passing)
             if not error.gone:
-                self._contact.bad(self._line, str(error), None if error.passing else error.status)
+                self._contact.note_trouble(self._line, str(error), None if error.passing else error.status)
         except Unreachable as error:
             self._resume_or_forget(keep=True)
             if not self._watching:  # a watch may break off; what counts is whether the next one begins
-                self._contact.bad(self._line, f"the API server does not answer ({error})")
+                self._contact.note_trouble(self._line, f"the API server does not answer ({error})")
         except Exception:  # a mistake of ours must not end the mirror for good
             self._version = ""
             logger.exception("following %s failed; reading it anew", self._collection)
@@ -136,7 +136,7 @@ class Reflector:
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311  # jitter is no secret
         async with self._server.watch(self._collection, self._version, seconds) as changes:
             self._watching = True
-            self._contact.good(self._line)
+            self._contact.note_working(self._line)
             async for change in changes:
                 self._broken = 0
                 self._line.note_message()

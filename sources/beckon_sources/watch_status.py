@@ -91,7 +91,7 @@ class Contact:
         now = time.monotonic()
         return max((now - line.last_message for line in self._lines), default=0.0)
 
-    def good(self, line: Line) -> None:
+    def note_working(self, line: Line) -> None:
         """Note a working watch, and log the end of all trouble."""
         before, line.trouble = line.trouble, None
         line.complete, line.refused = True, False
@@ -102,7 +102,7 @@ class Contact:
         ):
             logger.info("the API server answers again, and is followed")
 
-    def bad(self, line: Line, trouble: str, refusal: int | None = None) -> None:
+    def note_trouble(self, line: Line, trouble: str, refusal: int | None = None) -> None:
         """Note the failure to read or watch a collection.
 
         The same trouble of several collections is logged once. `refusal` is the HTTP status of an error that

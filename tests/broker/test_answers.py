@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beckon_broker.sender import Setback, read_answer, read_dead_letter_answer
+from beckon_broker.sender import FailedAttempt, read_answer, read_dead_letter_answer
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_runtime.posts import Ack
 
@@ -35,8 +35,8 @@ def test_every_answer_is_a_reply_a_success_or_a_setback_and_never_a_crash(
         assert letter is None
         assert outcome is None or isinstance(outcome, CloudEvent) or not outcome.retriable
     else:
-        assert isinstance(outcome, Setback)
-        assert isinstance(letter, Setback)
+        assert isinstance(outcome, FailedAttempt)
+        assert isinstance(letter, FailedAttempt)
         assert outcome.code == status
         assert outcome.retry_after >= 0
 
@@ -55,7 +55,7 @@ def test_every_answer_is_a_reply_a_success_or_a_setback_and_never_a_crash(
 def test_retry_after_is_read_on_429_and_503(status: int, value: bytes, seconds: float) -> None:
     outcome = read_answer(Ack(status, headers=((b"Retry-After", value),)))
 
-    assert isinstance(outcome, Setback)
+    assert isinstance(outcome, FailedAttempt)
     assert outcome.retry_after == seconds
 
 
@@ -65,5 +65,5 @@ def test_retry_after_may_be_a_date(hours: int, least: float, most: float) -> Non
 
     outcome = read_answer(Ack(503, headers=((b"Retry-After", date.encode()),)))
 
-    assert isinstance(outcome, Setback)
+    assert isinstance(outcome, FailedAttempt)
     assert least <= outcome.retry_after <= most

@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from beckon_broker.envelope import BrokerName, seal
-from beckon_broker.holdings import Holdings
+from beckon_broker.holdings import HeldDeliveries
 from beckon_broker.jetstream import JetStreamLog, JetStreamOptions
 from beckon_broker.log import QueuedDelivery
 from beckon_broker.pull import Pull
@@ -97,7 +97,7 @@ async def test_making_the_streams_ends(
 
 async def test_renewing_leases_ends(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     waits = asyncio.Event()
-    monkeypatch.setattr(Holdings, "renew", lambda _: lose_cancellation(waits, fails=False))
+    monkeypatch.setattr(HeldDeliveries, "renew", lambda _: lose_cancellation(waits, fails=False))
     log = JetStreamLog(JetStreamOptions(nats_server.url, stream="cancelled-renew", lease_seconds=0.3))
     run = asyncio.create_task(log.run(lambda _: None, lambda: None))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from beckon_broker.courier import dead_letter
 from beckon_broker.envelope import BrokerName, Envelope
 from beckon_broker.log import QueuedDelivery
-from beckon_broker.sender import Setback
+from beckon_broker.sender import FailedAttempt
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.knative.triggers import GROUP
 from beckon_contract.kubernetes_objects import Key
@@ -221,7 +221,7 @@ def test_every_dead_letter_is_a_valid_event_with_bounded_error_data(body: bytes,
     envelope = Envelope(BrokerName("n", "b"), earlier, ttl=9)
     queued = QueuedDelivery(Key(GROUP, "Trigger", "n", "t"), envelope)
 
-    letter = dead_letter(queued, "http://tool/", Setback(code, body, retriable=False))
+    letter = dead_letter(queued, "http://tool/", FailedAttempt(code, body, retriable=False))
 
     data = str(letter.extensions.get("knativeerrordata", ""))
     assert len(data) <= 1024

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from beckon_contract.catalogue.diagnostics import Miss, NearMisses
+from beckon_contract.catalogue.diagnostics import NearMisses, NoRoute
 from beckon_contract.knative.routes import Listener, call_attributes, read_trigger, route_table
 from beckon_contract.kubernetes_objects import Resource
 from tests.contract.manifests import trigger
@@ -10,7 +10,7 @@ from tests.contract.manifests import trigger
 CURE = "write a Trigger with spec.broker: default, spec.filter.attributes: {type: get.weather}"
 
 
-def miss(*triggers: Resource, event: str = "get.weather") -> Miss:
+def miss(*triggers: Resource, event: str = "get.weather") -> NoRoute:
     table = route_table(map(read_trigger, triggers))
     return NearMisses(table).explain("default", "default", call_attributes(event, None))
 

@@ -13,7 +13,7 @@ from beckon_contract.catalogue.annotations import (
     PARAMETERS,
     SCHEMA_DATA,
     BrokenPlace,
-    Found,
+    DecodedParameters,
     find_parameters,
 )
 from beckon_contract.knative.eventtypes import parse_event_type
@@ -36,7 +36,7 @@ def applied(spec: dict[str, Any], version: str = "v1beta2", **annotations: str) 
 
 def found(
     spec: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, version: str = "v1beta2"
-) -> Found:
+) -> DecodedParameters:
     manifest = event_type(version=version, spec=spec, annotations=annotations or {})
     return find_parameters(parse_event_type(manifest))
 
@@ -86,7 +86,9 @@ def test_the_first_place_that_is_filled_counts() -> None:
 def test_blank_places_are_passed_over() -> None:
     spec = {"schemaData": " ", "schema": ""}
 
-    assert found(spec, {PARAMETERS: "", SCHEMA_DATA: "\n", LAST_APPLIED: " "}) == Found({}, "none")
+    assert found(spec, {PARAMETERS: "", SCHEMA_DATA: "\n", LAST_APPLIED: " "}) == DecodedParameters(
+        {}, "none"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,11 +101,13 @@ def test_blank_places_are_passed_over() -> None:
     ],
 )
 def test_the_last_applied_manifest_has_the_same_ladder(text: str, place: str) -> None:
-    assert found({}, {LAST_APPLIED: text}) == Found({"x": {"type": "string"}}, f"{IN_LAST_APPLIED}, {place}")
+    assert found({}, {LAST_APPLIED: text}) == DecodedParameters(
+        {"x": {"type": "string"}}, f"{IN_LAST_APPLIED}, {place}"
+    )
 
 
 def test_a_last_applied_manifest_without_parameters_gives_none() -> None:
-    assert found({}, {LAST_APPLIED: applied({})}) == Found({}, "none")
+    assert found({}, {LAST_APPLIED: applied({})}) == DecodedParameters({}, "none")
 
 
 SCHEMA = '{"café>>>~???~": {} }'  # its base64 has padding and both letters that the URL alphabet changes
@@ -125,8 +129,10 @@ SCHEMA = '{"café>>>~???~": {} }'  # its base64 has padding and both letters tha
     ],
 )
 def test_a_data_uri_is_read_in_every_form(uri: str) -> None:
-    assert found({"schema": uri}) == Found(json.loads(SCHEMA), "spec.schema")
-    assert found(listed(uri), version="v1beta3") == Found(json.loads(SCHEMA), "spec.attributes[schemadata]")
+    assert found({"schema": uri}) == DecodedParameters(json.loads(SCHEMA), "spec.schema")
+    assert found(listed(uri), version="v1beta3") == DecodedParameters(
+        json.loads(SCHEMA), "spec.attributes[schemadata]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -201,6 +207,6 @@ def test_no_text_makes_the_search_raise_anything_else(field: str, text: str) -> 
     try:
         result = found({field: text})
     except BrokenPlace as error:
-        result = Found({}, error.place)
+        result = DecodedParameters({}, error.place)
 
     assert result.place in {"none", f"spec.{field}"}

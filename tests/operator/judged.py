@@ -24,12 +24,12 @@ class Judged:
     def see(self, *documents: Document) -> None:
         """Show objects, and judge what changed."""
         for document in documents:
-            self.judge.cluster.see_object(self.kind(document), document)
+            self.judge.cluster.observe_object(self.kind(document), document)
         self.judge.judge_all()
 
     def lose(self, document: Document) -> None:
         """Delete an object, and judge what changed."""
-        self.judge.cluster.lose_object(self.kind(document), document["metadata"])
+        self.judge.cluster.observe_deletion(self.kind(document), document["metadata"])
         self.judge.judge_all()
 
     def kind(self, document: Document) -> Kind:

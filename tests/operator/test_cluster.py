@@ -19,11 +19,11 @@ class Watched(Cluster):
 
 def test_each_kind_of_change_shows_what_it_touches() -> None:
     cluster = Watched()
-    cluster.see_object(EVENT_TYPES, event_type())
-    cluster.see_object(TRIGGERS, trigger(wants="a"))
-    cluster.see_object(TRIGGERS, trigger(wants="b"))
-    cluster.see_object(TRIGGERS, trigger(wants=None))
-    cluster.see_object(BROKERS, broker())
+    cluster.observe_object(EVENT_TYPES, event_type())
+    cluster.observe_object(TRIGGERS, trigger(wants="a"))
+    cluster.observe_object(TRIGGERS, trigger(wants="b"))
+    cluster.observe_object(TRIGGERS, trigger(wants=None))
+    cluster.observe_object(BROKERS, broker())
 
     nothing: frozenset[str] = frozenset()
     assert cluster.changes == [
@@ -38,9 +38,9 @@ def test_each_kind_of_change_shows_what_it_touches() -> None:
 def test_an_older_version_changes_nothing() -> None:
     cluster = Watched()
     old, new = trigger(wants="old"), trigger(wants="new")
-    cluster.see_object(TRIGGERS, new)
-    cluster.see_object(TRIGGERS, old)
-    cluster.see_object(TRIGGERS, new)
+    cluster.observe_object(TRIGGERS, new)
+    cluster.observe_object(TRIGGERS, old)
+    cluster.observe_object(TRIGGERS, new)
 
     assert len(cluster.changes) == 1
     assert [found.trigger.name for found in cluster.listeners_for("new")] == ["weather"]
@@ -49,10 +49,10 @@ def test_an_older_version_changes_nothing() -> None:
 
 def test_the_status_of_an_event_type_is_no_news() -> None:
     cluster = Watched()
-    cluster.see_object(EVENT_TYPES, event_type())
+    cluster.observe_object(EVENT_TYPES, event_type())
     later = event_type()
     later["status"] = ready()
-    cluster.see_object(EVENT_TYPES, later)
+    cluster.observe_object(EVENT_TYPES, later)
 
     assert len(cluster.changes) == 1
 
@@ -60,13 +60,13 @@ def test_the_status_of_an_event_type_is_no_news() -> None:
 def test_the_deletion_of_the_former_object_of_a_name_does_not_touch_the_new_one() -> None:
     cluster = Watched()
     old, new = event_type(uid="old"), event_type(uid="new")
-    cluster.see_object(EVENT_TYPES, old)
-    cluster.see_object(EVENT_TYPES, new)
-    cluster.lose_object(EVENT_TYPES, old["metadata"])
+    cluster.observe_object(EVENT_TYPES, old)
+    cluster.observe_object(EVENT_TYPES, new)
+    cluster.observe_deletion(EVENT_TYPES, old["metadata"])
     assert cluster.names() == ["get.weather"]
 
     late = event_type(uid="old")
-    cluster.see_object(EVENT_TYPES, late)
+    cluster.observe_object(EVENT_TYPES, late)
     found = cluster.objects_of(EVENT_TYPES).find_object("team", "get.weather")
     assert found is not None
     assert found.uid == "new"
@@ -75,8 +75,8 @@ def test_the_deletion_of_the_former_object_of_a_name_does_not_touch_the_new_one(
 def test_what_is_gone_does_not_come_back_with_a_late_event() -> None:
     cluster = Watched()
     before, after = event_type(), event_type()
-    cluster.lose_object(EVENT_TYPES, before["metadata"])
-    cluster.see_object(EVENT_TYPES, after)
+    cluster.observe_deletion(EVENT_TYPES, before["metadata"])
+    cluster.observe_object(EVENT_TYPES, after)
 
     assert cluster.names() == []
 
@@ -86,7 +86,7 @@ def test_what_a_list_does_not_hold_is_missing_unless_it_came_later() -> None:
     gone, stays = event_type("gone"), event_type("stays")
     listed = int(stays["metadata"]["resourceVersion"])
     for document in (gone, stays, event_type("later")):
-        cluster.see_object(EVENT_TYPES, document)
+        cluster.observe_object(EVENT_TYPES, document)
 
     missing = cluster.missing_from(EVENT_TYPES, {stays["metadata"]["uid"]}, listed, "")
 
@@ -97,7 +97,7 @@ def test_what_a_list_does_not_hold_is_missing_unless_it_came_later() -> None:
 def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
     cluster = Watched()
     for namespace in ("team", "shop"):
-        cluster.see_object(EVENT_TYPES, event_type(namespace=namespace, uid=namespace))
+        cluster.observe_object(EVENT_TYPES, event_type(namespace=namespace, uid=namespace))
 
     missing = cluster.missing_from(EVENT_TYPES, set(), 10**9, "shop")
 
@@ -107,7 +107,7 @@ def test_a_list_of_one_namespace_says_nothing_of_others() -> None:
 def test_an_earlier_version_is_known_and_a_later_one_is_not() -> None:
     cluster = Watched()
     earlier, seen, later = event_type(), event_type(), event_type()
-    cluster.see_object(EVENT_TYPES, seen)
+    cluster.observe_object(EVENT_TYPES, seen)
 
     assert [cluster.knows_version(EVENT_TYPES, one["metadata"]) for one in (earlier, seen, later)] == [
         True,
@@ -119,15 +119,15 @@ def test_an_earlier_version_is_known_and_a_later_one_is_not() -> None:
 
 def test_an_object_that_cannot_be_read_is_as_if_it_were_not_there(caplog: pytest.LogCaptureFixture) -> None:
     cluster = Watched()
-    cluster.see_object(EVENT_TYPES, event_type())
+    cluster.observe_object(EVENT_TYPES, event_type())
     broken = event_type()
     broken["spec"]["extra"] = deep(200)
-    cluster.see_object(EVENT_TYPES, broken)
+    cluster.observe_object(EVENT_TYPES, broken)
 
     assert cluster.names() == []
     assert "get.weather: it is nested deeper than" in caplog.text
 
-    cluster.see_object(EVENT_TYPES, event_type())
+    cluster.observe_object(EVENT_TYPES, event_type())
     assert cluster.names() == ["get.weather"]
 
 
@@ -142,15 +142,15 @@ def seen_schema(cluster: Watched) -> tuple[object, bool]:
 
 def test_a_schema_that_knative_erases_is_remembered_for_its_generation() -> None:
     cluster = Watched()
-    cluster.see_object(EVENT_TYPES, event_type(spec={"schemaData": PARAMETERS}, annotations={}))
+    cluster.observe_object(EVENT_TYPES, event_type(spec={"schemaData": PARAMETERS}, annotations={}))
     assert seen_schema(cluster) == (PARAMETERS, False)
 
-    cluster.see_object(EVENT_TYPES, event_type(annotations={}))
+    cluster.observe_object(EVENT_TYPES, event_type(annotations={}))
     assert seen_schema(cluster) == (PARAMETERS, True)
-    cluster.see_object(EVENT_TYPES, event_type(annotations={}, labels={"x": "y"}))
+    cluster.observe_object(EVENT_TYPES, event_type(annotations={}, labels={"x": "y"}))
     assert seen_schema(cluster) == (PARAMETERS, True)
 
-    cluster.see_object(EVENT_TYPES, event_type(annotations={}, generation=2))
+    cluster.observe_object(EVENT_TYPES, event_type(annotations={}, generation=2))
     assert seen_schema(cluster) == (None, False)
 
 
@@ -160,8 +160,8 @@ def test_a_schema_that_knative_erases_is_remembered_for_its_generation() -> None
 )
 def test_what_is_in_a_place_that_lasts_needs_no_memory(name: str) -> None:
     cluster = Watched()
-    cluster.see_object(EVENT_TYPES, event_type(spec={"schemaData": PARAMETERS}, annotations={}))
-    cluster.see_object(EVENT_TYPES, event_type(annotations={name: "{}"}))
+    cluster.observe_object(EVENT_TYPES, event_type(spec={"schemaData": PARAMETERS}, annotations={}))
+    cluster.observe_object(EVENT_TYPES, event_type(annotations={name: "{}"}))
 
     assert seen_schema(cluster) == (None, False)
 
@@ -169,9 +169,9 @@ def test_what_is_in_a_place_that_lasts_needs_no_memory(name: str) -> None:
 def test_a_new_object_of_the_same_name_does_not_inherit_a_schema() -> None:
     cluster = Watched()
     first = event_type(spec={"schemaData": PARAMETERS}, annotations={})
-    cluster.see_object(EVENT_TYPES, first)
-    cluster.lose_object(EVENT_TYPES, first["metadata"])
-    cluster.see_object(EVENT_TYPES, event_type(annotations={}, uid="new"))
+    cluster.observe_object(EVENT_TYPES, first)
+    cluster.observe_deletion(EVENT_TYPES, first["metadata"])
+    cluster.observe_object(EVENT_TYPES, event_type(annotations={}, uid="new"))
 
     assert seen_schema(cluster) == (None, False)
 
@@ -189,7 +189,7 @@ def test_a_tool_remembers_the_schema_that_it_was_made_of(
         "parameters": {"type": "object", "properties": {"place": {"type": "string"}}},
     }
     status = {"eventType": {"uid": "uid-EventType-get.weather", "generation": generation}}
-    cluster.see_object(TOOLS, thing("beckon.dev/v1alpha1", "Tool", "get.weather", spec, status))
-    cluster.see_object(EVENT_TYPES, event_type(annotations={}))
+    cluster.observe_object(TOOLS, thing("beckon.dev/v1alpha1", "Tool", "get.weather", spec, status))
+    cluster.observe_object(EVENT_TYPES, event_type(annotations={}))
 
     assert seen_schema(cluster)[1] is remembered

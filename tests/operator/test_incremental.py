@@ -85,14 +85,14 @@ def test_judging_every_change_comes_to_the_same_as_judging_once(
         change = {**document, "metadata": metadata}
         if goes and key(change) in there:
             gone = there.pop(key(change))
-            judged.judge.cluster.lose_object(judged.kind(gone), gone["metadata"])
+            judged.judge.cluster.observe_deletion(judged.kind(gone), gone["metadata"])
             continue
         if goes:
             continue
         known = there.get(key(change)) if document["kind"] != "Broker" else None
         metadata["uid"] = known["metadata"]["uid"] if known else f"{uid}-{version}"
         there[key(change)] = change
-        judged.judge.cluster.see_object(judged.kind(change), change)
+        judged.judge.cluster.observe_object(judged.kind(change), change)
         if not waits:
             judged.judge.judge_all()
     judged.judge.judge_all()
@@ -140,7 +140,7 @@ def test_names_are_unique_in_a_namespace_and_those_of_others_do_not_matter() -> 
 def test_what_cannot_be_judged_keeps_no_other_namespace_from_being_judged(caplog: Any) -> None:
     judged = Judged(event_type())
     broken = event_type(namespace="shop", uid="other")
-    judged.judge.cluster.see_object(judged.kind(broken), broken)
+    judged.judge.cluster.observe_object(judged.kind(broken), broken)
     # No manifest is known to do this; if one does, the rest goes on.
     judged.judge._namespaces["shop"] = None  # type: ignore[assignment]  # stands for a mistake of ours
 

@@ -6,7 +6,7 @@ from contextvars import copy_context
 
 import pytest
 
-from beckon_runtime.logs import LogLevel, about, about_from_here, log_config, point_to_log
+from beckon_runtime.logs import LogLevel, extend_log_context, log_config, log_context, point_to_log
 
 
 @pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
@@ -63,8 +63,8 @@ def test_a_line_of_json_says_what_is_worked_on_where_it_is_written(
     logger = logging.getLogger("beckon_agent")
 
     def work() -> None:
-        about_from_here(run_id="r")
-        with about(tool="t"), about(event_id="e"):
+        extend_log_context(run_id="r")
+        with log_context(tool="t"), log_context(event_id="e"):
             logger.info("inside")
         logger.info("after")
 

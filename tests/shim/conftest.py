@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from beckon_shim.service import Waits
+from beckon_shim.service import WaitTimes
 from tests.shim.support import Posted, Server, Shim, serving, shim_in_front_of
 
 
@@ -16,7 +16,7 @@ async def broker() -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def shim(broker: Server) -> AsyncIterator[Shim]:
-    async with shim_in_front_of(broker.url, waits=Waits(after_dead_letter=0.1)) as running:
+    async with shim_in_front_of(broker.url, waits=WaitTimes(after_dead_letter=0.1)) as running:
         yield running
 
 

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from beckon_contract.correlation import Keyring, SigningKey
 from beckon_runtime.process import listen
 from beckon_shim.cluster import Cluster
-from beckon_shim.service import Service, Waits
+from beckon_shim.service import Service, WaitTimes
 from beckon_shim.settings import Settings
 from tests.patience import PATIENCE, until
 
@@ -150,7 +150,7 @@ async def shim_in_front_of(
     broker: str = "http://127.0.0.1:9",
     *,
     cluster: Cluster | None = None,
-    waits: Waits | None = None,
+    waits: WaitTimes | None = None,
     **settings: object,
 ) -> AsyncIterator[Shim]:
     """Run a shim whose Broker is at this URL, or whose Brokers are those of a cluster.

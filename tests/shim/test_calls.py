@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
-from beckon_shim.service import Waits
+from beckon_shim.service import WaitTimes
 from tests.patience import PATIENCE, until
 from tests.shim.support import CALL, Posted, Server, Shim, reply_headers, serving, shim_in_front_of
 
@@ -136,7 +136,7 @@ async def test_an_event_that_has_expired_is_not_sent(shim: Shim, broker: Server)
 async def test_no_caller_waits_longer_than_the_limit() -> None:
     async with (
         serving() as broker,
-        shim_in_front_of(broker.url, waits=Waits(without_preference=0.1), max_timeout=0.5) as shim,
+        shim_in_front_of(broker.url, waits=WaitTimes(without_preference=0.1), max_timeout=0.5) as shim,
     ):
         status, _, body = await shim.call(prefer="wait=999999")
         assert status == 504

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from beckon_shim.cluster import Cluster
-from beckon_shim.service import Waits
+from beckon_shim.service import WaitTimes
 from tests.patience import PATIENCE, eventually, until
 from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, shim_in_front_of
@@ -20,7 +20,7 @@ from tests.sources.api_server import ApiServer, api_server, refusing
 async def shim_in(api: ApiServer, *namespaces: str) -> AsyncIterator[Shim]:
     cluster = Cluster(api.client(), namespaces, None)
     async with shim_in_front_of(
-        cluster=cluster, brokers="cluster", waits=Waits(without_preference=20)
+        cluster=cluster, brokers="cluster", waits=WaitTimes(without_preference=20)
     ) as shim:
         yield shim
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from beckon_shim.service import Waits
+from beckon_shim.service import WaitTimes
 from tests.patience import PATIENCE, until
 from tests.shim.support import Server, Shim, shim_in_front_of, waiting_call
 from tests.shim.test_progress import report
@@ -15,7 +15,7 @@ from tests.shim.test_progress import report
 @pytest.fixture
 async def graceful(broker: Server) -> AsyncIterator[Shim]:
     """A shim whose grace is long enough for the next event to come in time on a busy machine."""
-    async with shim_in_front_of(broker.url, waits=Waits(after_dead_letter=2)) as shim:
+    async with shim_in_front_of(broker.url, waits=WaitTimes(after_dead_letter=2)) as shim:
         yield shim
 
 

@@ -20,7 +20,7 @@ from beckon_shim.calls import Deadlines
 from beckon_shim.messages import WireEvent, read
 from beckon_shim.peers import Addresses, PodAddresses
 from beckon_shim.tokens import Tokens, follow_keys
-from beckon_shim.waiters import Fate, Waiter, Waiters, decode_error, undeliverable
+from beckon_shim.waiters import Waiter, Waiters, WaiterState, decode_error, undeliverable
 from tests.patience import until
 
 
@@ -229,5 +229,5 @@ async def test_memory_of_ended_calls_is_bounded() -> None:
     for number in range(40_000):
         waiters.open(Waiter(str(number), b"id", b"type", "", lambda _: None))
         waiters.reply(str(number), answer)
-    remembered = sum(waiters.reply(str(number), answer) is Fate.ANSWERED for number in range(40_000))
+    remembered = sum(waiters.reply(str(number), answer) is WaiterState.ANSWERED for number in range(40_000))
     assert 8_000 < remembered <= 16_384

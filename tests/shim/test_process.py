@@ -17,7 +17,7 @@ import pytest
 
 from beckon_contract.correlation import Keyring, SigningKey, sign_request, verify
 from beckon_shim.__main__ import main
-from beckon_shim.service import Waits
+from beckon_shim.service import WaitTimes
 from beckon_shim.settings import Settings
 from tests.patience import PATIENCE, eventually, until
 from tests.shim.support import CALL, KEY, Posted, Server, reply_headers, shim_in_front_of, waiting_call
@@ -214,7 +214,7 @@ async def test_no_keys_are_said_aloud_and_ctrl_c_exits_0(broker: Server) -> None
 
 async def test_a_replica_that_leaves_is_unready_at_once_and_takes_calls_for_a_while(broker: Server) -> None:
     async with shim_in_front_of(
-        broker.url, leave_seconds=3, drain_seconds=20, waits=Waits(without_preference=20)
+        broker.url, leave_seconds=3, drain_seconds=20, waits=WaitTimes(without_preference=20)
     ) as shim:
 
         async def reply(posted: Posted) -> None:

@@ -11,10 +11,10 @@ from aiohttp import web
 
 from beckon_runtime.post_client import PostClient
 from beckon_runtime.posts import Ack, Target
-from beckon_shim.bearers import Bearers, Issued, NoToken, no_account
+from beckon_shim.bearers import Bearers, IssuedToken, NoToken, no_account
 from beckon_shim.cluster import Account, Cluster
 from beckon_shim.delivery import BrokerPosts
-from beckon_shim.service import Waits
+from beckon_shim.service import WaitTimes
 from tests.patience import PATIENCE, eventually
 from tests.shim.brokers import broker, brokers_at
 from tests.shim.support import Posted, Server, Shim, shim_in_front_of
@@ -28,7 +28,7 @@ ACCOUNT = Account("beckon", "beckon-shim")
 async def shim_with(api: ApiServer, account: Account | None = ACCOUNT) -> AsyncIterator[Shim]:
     cluster = Cluster(api.client(), (), account)
     async with shim_in_front_of(
-        cluster=cluster, brokers="cluster", waits=Waits(without_preference=20)
+        cluster=cluster, brokers="cluster", waits=WaitTimes(without_preference=20)
     ) as shim:
 
         async def is_ready() -> bool:
@@ -117,12 +117,12 @@ class Issuer:
         self.open = asyncio.Event()
         self.open.set()
 
-    async def __call__(self, audience: str) -> Issued:
+    async def __call__(self, audience: str) -> IssuedToken:
         await self.open.wait()
         if self.refusing:
             raise NoToken("not now")
         self.issued += 1
-        return Issued(b"token-%d" % self.issued, self.seconds)
+        return IssuedToken(b"token-%d" % self.issued, self.seconds)
 
 
 async def test_a_refused_token_is_replaced_and_the_post_repeated_once(broker_server: Server) -> None:
@@ -150,8 +150,8 @@ async def test_a_token_is_renewed_in_the_background_while_the_old_one_goes_on() 
 
     async def is_due() -> bool:
         # Looked at as posts do: it starts the renewal, and has the old token meanwhile.
-        assert bearers.at_hand("a") in (b"token-1", None)
-        return bearers.at_hand("a") is None
+        assert bearers.cached_token("a") in (b"token-1", None)
+        return bearers.cached_token("a") is None
 
     await eventually(is_due)
     issuer.open.set()
@@ -167,7 +167,7 @@ async def test_a_renewal_that_fails_costs_nothing_while_the_token_is_valid() -> 
     issuer.refusing = True
 
     async def is_over() -> bool:
-        return bearers.at_hand("a") is None
+        return bearers.cached_token("a") is None
 
     await eventually(is_over)
     with pytest.raises(NoToken, match="'a' can be had: not now"):
@@ -195,7 +195,7 @@ async def test_without_an_account_there_are_no_tokens() -> None:
 
 
 def test_a_token_does_not_show_in_what_is_logged_of_it() -> None:
-    assert "secret" not in repr(Issued(b"secret", 1.0))
+    assert "secret" not in repr(IssuedToken(b"secret", 1.0))
 
 
 async def deliver(posts: BrokerPosts, server: Server) -> Ack:

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from beckon_contract.cloudevents.events import CloudEvent, EventError, RawHeaders, from_http, to_binary
 from beckon_contract.failures import Reason
-from beckon_runtime.logs import about
+from beckon_runtime.logs import log_context
 from beckon_runtime.problem import MEDIA_TYPE, Problem, for_dead_letter
 from beckon_tools.calls import IdempotentFault, failure_data, refusal_data, reply_event, run_call
 from beckon_tools.declaration import AnyTool, Tool
@@ -176,7 +176,7 @@ class ToolApp:
         _allow_only(method, "POST")
         body = await self._read_body(receive)
         call = _read_event(scope["headers"], body)
-        with about(event_id=call.id, **_request_id(scope["headers"])):
+        with log_context(event_id=call.id, **_request_id(scope["headers"])):
             tool = await self._find(call.type, _namespace_of(scope["headers"]))
             await self._answer_call(call, tool, send)
 
@@ -186,7 +186,7 @@ class ToolApp:
             await _send_response(send, 204, [], b"")
             return
         key = CallKey(tool.name, call.source, call.id)
-        with about(tool=tool.name), trace_processing(call), self._metrics.count_call() as counted:
+        with log_context(tool=tool.name), trace_processing(call), self._metrics.count_call() as counted:
             async with self._deliveries.count_arrival(key) as times:
                 try:
                     data = await self._find_outcome(tool, call, key)

@@ -133,9 +133,9 @@ def read_result_schema(function: Callable[..., object]) -> Mapping[str, Any] | N
         normalise_result(schema)
     except (PydanticUserError, SchemaError):
         return None
-    said = {keyword: value for keyword, value in schema.items() if keyword != "description"}
+    keywords = {keyword: value for keyword, value in schema.items() if keyword != "description"}
     # With aliases, the configuration of a model decides which name is written.
-    return None if schema != aliased or said in _NEEDS_NO_SCHEMA else schema
+    return None if schema != aliased or keywords in _NEEDS_NO_SCHEMA else schema
 
 
 # The items of a list of anything may be `Media`.

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpcore2
 import httpx2
 
-from beckon_adapter.egress.hosts import Credentials, NoCredential, Sealed
+from beckon_adapter.egress.hosts import Credentials, NoCredential, SealedCredential
 from beckon_adapter.request import HttpRequest
 from beckon_runtime.egress import AllowedHosts, NotAllowed
 
@@ -179,7 +179,7 @@ class EgressClient:
         for hop in range(_HOPS + 1):
             url = httpx2.URL(request.url)
             self.allowed.find(url.scheme, url.host, url.port)
-            sealed = self.credentials.seal(credential, url) if credential else Sealed()
+            sealed = self.credentials.seal(credential, url) if credential else SealedCredential()
             prepared = self._prepare_request(request, sealed)
             try:
                 response = await self.client.send(prepared, stream=True, follow_redirects=False)
@@ -194,7 +194,7 @@ class EgressClient:
                 await response.aclose()
         raise NotAllowed(f"{httpx2.URL(request.url).host} redirects more than {_HOPS} times")
 
-    def _prepare_request(self, request: HttpRequest, sealed: Sealed) -> httpx2.Request:
+    def _prepare_request(self, request: HttpRequest, sealed: SealedCredential) -> httpx2.Request:
         headers = dict(request.headers)
         for name, value in sealed.headers.items():
             if name.lower() in headers:
@@ -208,7 +208,7 @@ class EgressClient:
             url = httpx2.URL(f"{url}{'&' if url.query else '?'}{joined}")
         return self.client.build_request(request.method, url, headers=headers, content=request.body or None)
 
-    async def _read_answer(self, response: httpx2.Response, sealed: Sealed) -> HttpAnswer:
+    async def _read_answer(self, response: httpx2.Response, sealed: SealedCredential) -> HttpAnswer:
         packing = response.headers.get("content-encoding", "identity").strip().lower()
         body = b""
         async for chunk in response.aiter_raw():

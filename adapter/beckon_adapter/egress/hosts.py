@@ -83,7 +83,7 @@ class Credential(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class SealedCredential:
     """The headers and parameters of a credential, for one request.
 
     Their values and the secrets are not in the `repr`.
@@ -107,7 +107,7 @@ class Credentials:
 
     entries: Sequence[Credential] = ()
 
-    def seal(self, name: str, url: httpx2.URL) -> Sealed:
+    def seal(self, name: str, url: httpx2.URL) -> SealedCredential:
         """Return the headers and parameters for a URL; raise `NoCredential`."""
         parts = [_seal_part(entry, url) for entry in self.entries if entry.name == name]
         if not parts:
@@ -127,7 +127,7 @@ class Credentials:
         return found[0]
 
 
-def _seal_part(entry: Credential, url: httpx2.URL) -> Sealed:
+def _seal_part(entry: Credential, url: httpx2.URL) -> SealedCredential:
     if entry.type in _OAUTH:
         raise NoCredential(
             f"the credential {entry.name!r} is of the type {entry.type}, which only rules of MCP servers take"
@@ -150,14 +150,16 @@ def _check_host(entry: Credential, url: httpx2.URL) -> None:
         ) from None
 
 
-def _combine_parts(name: str, parts: Sequence[Sealed]) -> Sealed:
+def _combine_parts(name: str, parts: Sequence[SealedCredential]) -> SealedCredential:
     headers = [pair for part in parts for pair in part.headers.items()]
     query = [pair for part in parts for pair in part.query.items()]
     if len({each.lower() for each, _ in headers}) < len(headers) or len(dict(query)) < len(query):
         raise NoCredential(
             f"the credential {name!r} would send one thing twice; its owner mends it ({CREDENTIALS_SETTING})"
         )
-    return Sealed(dict(headers), dict(query), tuple(secret for part in parts for secret in part.secrets))
+    return SealedCredential(
+        dict(headers), dict(query), tuple(secret for part in parts for secret in part.secrets)
+    )
 
 
 def _read_secret(entry: Credential) -> str:
@@ -180,19 +182,21 @@ def _error_text(entry: Credential, error: Exception) -> str:
     return f"{entry.file}: {error.strerror}" if isinstance(error, OSError) else f"{entry.file} is not ASCII"
 
 
-def _seal_secret(entry: Credential, secret: str) -> Sealed:
+def _seal_secret(entry: Credential, secret: str) -> SealedCredential:
     match entry.type:
         case "bearer":
-            return Sealed(headers={"authorization": f"Bearer {secret}"}, secrets=_long_secrets((secret,)))
+            return SealedCredential(
+                headers={"authorization": f"Bearer {secret}"}, secrets=_long_secrets((secret,))
+            )
         case "basic":
             encoded = base64.b64encode(secret.encode()).decode()
             password = secret.partition(":")[2]
             headers = {"authorization": f"Basic {encoded}"}
-            return Sealed(headers=headers, secrets=_long_secrets((encoded, secret, password)))
+            return SealedCredential(headers=headers, secrets=_long_secrets((encoded, secret, password)))
         case "header":
-            return Sealed(headers={entry.parameter: secret}, secrets=_long_secrets((secret,)))
+            return SealedCredential(headers={entry.parameter: secret}, secrets=_long_secrets((secret,)))
         case _:
-            return Sealed(query={entry.parameter: secret}, secrets=_long_secrets((secret,)))
+            return SealedCredential(query={entry.parameter: secret}, secrets=_long_secrets((secret,)))
 
 
 def _long_secrets(secrets: Iterable[str]) -> tuple[str, ...]:

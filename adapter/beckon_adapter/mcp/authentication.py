@@ -9,7 +9,7 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.shared.auth import OAuthToken
 
-from beckon_adapter.egress.hosts import Credential, Credentials, NoCredential, Sealed
+from beckon_adapter.egress.hosts import Credential, Credentials, NoCredential, SealedCredential
 from beckon_adapter.mcp.tokens import MemoryTokens, SignIn
 
 _SIGN_IN = "beckon import mcp URL --login --token-file FILE"
@@ -68,7 +68,7 @@ class OAuthClientAuth(httpx2.Auth):
     def hide(self, content: bytes) -> bytes:
         """Return a server's output without the secret and the token."""
         token = self._tokens.token.access_token if self._tokens.token else ""
-        return Sealed(secrets=tuple(filter(None, (self._secret, token)))).hide(content)
+        return SealedCredential(secrets=tuple(filter(None, (self._secret, token)))).hide(content)
 
     def _make_provider(self) -> ClientCredentialsOAuthProvider:
         """Return the provider for one request. One for all would send a request after the other."""
@@ -114,7 +114,7 @@ class SignedInAuth(httpx2.Auth):
 
     def hide(self, content: bytes) -> bytes:
         """Return a server's output without the tokens."""
-        return Sealed(secrets=self._secrets).hide(content)
+        return SealedCredential(secrets=self._secrets).hide(content)
 
     def _is_over(self, refused: str) -> bool:
         sign_in = self._read()

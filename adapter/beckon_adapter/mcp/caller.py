@@ -47,10 +47,10 @@ _MAX_LISTED = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedTool:
     """A tool of a server as described by its EventType.
 
-    It is compared as long as a reference to it exists: `Agreement` holds only a weak one.
+    It is compared as long as a reference to it exists: `ToolComparer` holds only a weak one.
     """
 
     server: str
@@ -58,23 +58,23 @@ class Expected:
     parameters: Mapping[str, Any]
 
 
-class Agreement:
+class ToolComparer:
     """Compares tools, logs differences, and counts them for Prometheus.
 
     Differences are logged when they change.
     """
 
     def __init__(self, differing: Gauge) -> None:
-        self._expected: WeakSet[Expected] = WeakSet()
+        self._expected: WeakSet[ExpectedTool] = WeakSet()
         self._differing = differing
         self._logged: dict[str, tuple[str, ...]] = {}
 
-    def expect_tool(self, server: str, tool: str, parameters: Mapping[str, Any]) -> Expected:
+    def expect_tool(self, server: str, tool: str, parameters: Mapping[str, Any]) -> ExpectedTool:
         """Add the tool of an EventType to the comparison.
 
         It is removed when the returned object is garbage-collected.
         """
-        expected = Expected(server, tool, parameters)
+        expected = ExpectedTool(server, tool, parameters)
         self._expected.add(expected)
         return expected
 
@@ -99,7 +99,7 @@ class Agreement:
         )
 
 
-def _find_differences(expected: Sequence[Expected], there: Mapping[str, Tool]) -> Iterator[str]:
+def _find_differences(expected: Sequence[ExpectedTool], there: Mapping[str, Tool]) -> Iterator[str]:
     for each in expected:
         tool = there.get(each.tool)
         if tool is None:
@@ -114,7 +114,7 @@ async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
 
     On success each waiting progress is reported before the call is answered; on an error it is dropped.
     """
-    newest = _Newest(report)
+    newest = _LatestReport(report)
     try:
         yield newest.take_progress
         await newest.wait_until_passed()
@@ -122,7 +122,7 @@ async def passed_on(report: Report) -> AsyncIterator[ProgressFnT]:
         newest.drop()
 
 
-class _Newest:
+class _LatestReport:
     """Passes on one progress report at a time: the first three, then always the newest.
 
     Later reports in between are dropped. The connection that reads progress also reads the answers of other
@@ -211,11 +211,11 @@ class McpCaller:
         self._egress = egress
         self._named = {one.name: one for one in named}
         self._servers: dict[Place, Server] = {}
-        self._agreement = Agreement(differing)
+        self._agreement = ToolComparer(differing)
         self._checked: dict[Place, float] = {}
         self._checks: set[asyncio.Task[None]] = set()
 
-    def expect_tool(self, rule: McpRule, parameters: Mapping[str, object]) -> Expected:
+    def expect_tool(self, rule: McpRule, parameters: Mapping[str, object]) -> ExpectedTool:
         """Add the tool of an EventType to the comparison with its server.
 
         It is compared as long as the caller holds the returned object.

@@ -17,7 +17,7 @@ from beckon_contract.resources.tools import ToolSelector
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class ConfiguredAgent:
     """The agent of the service's own settings. Other Agents take from it the values they leave out."""
 
     agent: Agent
@@ -36,7 +36,7 @@ class Own:
         return (namespace, bare) if slash else (self.agent.namespace, name)
 
 
-def agent_of(written: AgentResource, own: Own) -> Agent:
+def agent_of(written: AgentResource, own: ConfiguredAgent) -> Agent:
     """Return the agent of an Agent resource, for runs."""
     prompt = own.agent.system_prompt if written.system_prompt is None else written.system_prompt
     limits = _merge_limits(written.limits, own.agent.limits)
@@ -59,7 +59,7 @@ def wanted_key(written: AgentResource) -> SecretEntry | None:
     return None if secret is None else SecretEntry(written.namespace, secret)
 
 
-def model_of(written: AgentResource, own: Own, keys: KeyRing) -> ModelSpec | NoModel | None:
+def model_of(written: AgentResource, own: ConfiguredAgent, keys: KeyRing) -> ModelSpec | NoModel | None:
     """Return the model of an Agent, or the reason it has none.
 
     `None` while its key is not read yet. The service's own key goes to the service's own server and to no
@@ -153,7 +153,7 @@ class ToolChoice(Protocol):
 class Parts:
     """The shared parts of all agents."""
 
-    own: Own
+    own: ConfiguredAgent
     tools: ToolChoice
     models: ModelPool
     keys: KeyRing
@@ -240,7 +240,7 @@ class Agents:
             if entry.written is not None and wanted_key(entry.written) == wanted:
                 self._settle_agent(place)
 
-    def speaking_to(self, spec: ModelSpec) -> list[Place]:
+    def places_of_model(self, spec: ModelSpec) -> list[Place]:
         """Return the places of the Agents using a model."""
         models = {place: entry.model for place, entry in self._entries.items()}
         return [place for place, model in models.items() if model is not None and model.spec == spec]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from beckon_agent.agents.configured import Agents, Own, Parts, Place
+from beckon_agent.agents.configured import Agents, ConfiguredAgent, Parts, Place
 from beckon_agent.agents.keys import KeyRing, SecretEntry, SecretFiles
 from beckon_agent.agents.model_pool import ModelPool
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
@@ -15,7 +15,7 @@ from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.catalogue import CatalogueSource, Judge, with_addresses
 from beckon_agent.tools.event_types import find_events
 from beckon_agent.tools.explain import Explanation
-from beckon_agent.tools.select import Among, Chooser, FittingTools
+from beckon_agent.tools.select import AllowedToolsChooser, Chooser, FittingTools
 from beckon_contract.catalogue.builder import Catalogue, CatalogueBuilder
 from beckon_contract.knative.addresses import with_readiness
 from beckon_contract.knative.eventtypes import EventType
@@ -149,7 +149,7 @@ class FolderTools:
 
     def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:  # as above
         """Return the chooser for an agent; all share one index."""
-        return Among(FittingTools(pinned, self._indexes), lambda: self._source.current.tools)
+        return AllowedToolsChooser(FittingTools(pinned, self._indexes), lambda: self._source.current.tools)
 
     def event_types(self, namespace: str) -> Sequence[EventType]:
         """Return the EventTypes of a namespace that are no tools."""
@@ -164,7 +164,7 @@ class FolderAgents:
 
     complete = True
 
-    def __init__(self, source: FolderSource, own: Own, secrets: SecretFiles) -> None:
+    def __init__(self, source: FolderSource, own: ConfiguredAgent, secrets: SecretFiles) -> None:
         """Raise `ValueError` for an unusable model in the service's settings."""
         self._source = source
         self._known: dict[Place, Resource] = {}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from beckon_agent.agents.configured import AgentEntry, Agents, Own, Parts, Place
+from beckon_agent.agents.configured import AgentEntry, Agents, ConfiguredAgent, Parts, Place
 from beckon_agent.agents.keys import KeyRing, NoAnswer, NoSecret, SecretEntry
 from beckon_agent.agents.kubernetes_status import NOT_PROBED, Probes, is_different, status_of
 from beckon_agent.agents.kubernetes_tools import AnsweringReporter, ToolStore
@@ -169,7 +169,7 @@ class Cluster:
     def __init__(
         self,
         server: ApiClient,
-        own: Own,
+        own: ConfiguredAgent,
         namespaces: Collection[str | None],
         periods: Periods | None = None,
         *,
@@ -295,7 +295,7 @@ class Cluster:
         self._keeper.look_at(self._agents.list_places(namespace))
 
     def _model_changed(self, spec: ModelSpec) -> None:
-        self._keeper.look_at(self._agents.speaking_to(spec))
+        self._keeper.look_at(self._agents.places_of_model(spec))
 
     def _wanted_keys(self) -> Collection[SecretEntry]:
         return self._agents.wanted_keys()

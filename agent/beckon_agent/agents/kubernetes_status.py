@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from beckon_agent.agents.configured import INVALID, AgentEntry, Own
+from beckon_agent.agents.configured import INVALID, AgentEntry, ConfiguredAgent
 from beckon_agent.agents.model_pool import ModelPool, ModelSpec, SharedModel
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError, ModelError, ModelRefused
@@ -135,7 +135,7 @@ _CURES = {
 }
 
 
-def status_of(entry: AgentEntry, own: Own, verdict: Verdict) -> dict[str, Any]:
+def status_of(entry: AgentEntry, own: ConfiguredAgent, verdict: Verdict) -> dict[str, Any]:
     """Return the desired status of an Agent.
 
     `verdict` is on its model. Every replica computes the same status, so nothing in it may be particular
@@ -198,7 +198,7 @@ def _ready_condition(*conditions: Condition) -> Condition:
     return Condition(READY, "True", "Ready")
 
 
-def _model_text(written: AgentResource, own: Own) -> str:
+def _model_text(written: AgentResource, own: ConfiguredAgent) -> str:
     """Return the model and dialect as configured.
 
     Those chosen by a server or a fallback may differ by replica.

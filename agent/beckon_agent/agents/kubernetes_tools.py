@@ -18,7 +18,7 @@ from beckon_agent.telemetry.tool_spans import ANSWERED
 from beckon_agent.tools.bm25 import Indexes
 from beckon_agent.tools.event_types import EventTypeStore
 from beckon_agent.tools.explain import CallRoute, Explanation, delivery_words, route_stations
-from beckon_agent.tools.select import Among, Chooser, FittingTools
+from beckon_agent.tools.select import AllowedToolsChooser, Chooser, FittingTools
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.failures import Reason
 from beckon_contract.knative.eventtypes import EventType
@@ -219,13 +219,13 @@ class AgentTools:
     Only the Tools changed since the last look are read again, at the next look.
     """
 
-    def __init__(self, shelf: "_Shelf", selector: ToolSelector) -> None:
-        self._shelf = shelf
+    def __init__(self, tools: "_NamespaceTools", selector: ToolSelector) -> None:
+        self._tools = tools
         self._selector = selector
         self._chosen: dict[str, _ToolRecord] = {}
-        self._stale = set(shelf.entries)
+        self._stale = set(tools.entries)
         self._current = Catalogue(MappingProxyType({}))
-        shelf.views.add(self)
+        tools.views.add(self)
 
     @property
     def current(self) -> Catalogue:
@@ -236,7 +236,7 @@ class AgentTools:
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
         """Return the explanation of an EventType from its Tool."""
-        entry = self._shelf.entries.get(event_type)
+        entry = self._tools.entries.get(event_type)
         if entry is None or entry.written is None or entry.written.namespace != namespace:
             return None
         return explain_tool(entry.written)
@@ -247,7 +247,7 @@ class AgentTools:
 
     def _settle_catalogue(self) -> None:
         for resource in self._stale:
-            entry = self._shelf.entries.get(resource)
+            entry = self._tools.entries.get(resource)
             if entry is not None and self._selector.matches((entry.name, resource), entry.labels):
                 self._chosen[resource] = entry
             else:
@@ -257,7 +257,7 @@ class AgentTools:
 
 
 @dataclass(slots=True)
-class _Shelf:
+class _NamespaceTools:
     """The Tools of one namespace, and its agents' catalogues. Tools are by the names of their resources."""
 
     entries: dict[str, _ToolRecord] = field(default_factory=dict)
@@ -278,7 +278,7 @@ class ToolStore:
     def __init__(self, changed: Callable[[str], None]) -> None:
         self.known_events = EventTypeStore()
         self._changed = changed
-        self._shelves: dict[str, _Shelf] = {}
+        self._by_namespace: dict[str, _NamespaceTools] = {}
 
     def own(self, namespace: str) -> AgentTools:
         """Return the catalogue of the service's own agent."""
@@ -286,15 +286,15 @@ class ToolStore:
 
     def chosen(self, namespace: str, selector: ToolSelector) -> AgentTools:
         """Return the catalogue of an agent, kept up to date while referenced."""
-        return AgentTools(self._find_shelf(namespace), selector)
+        return AgentTools(self._tools_in(namespace), selector)
 
     def chooser(self, namespace: str, pinned: Sequence[str]) -> Chooser:
         """Return the chooser for an agent of a namespace.
 
         All choosers of a namespace share the index of its Tools.
         """
-        shelf = self._find_shelf(namespace)
-        return Among(FittingTools(pinned, shelf.indexes), lambda: shelf.whole.current.tools)
+        tools = self._tools_in(namespace)
+        return AllowedToolsChooser(FittingTools(pinned, tools.indexes), lambda: tools.whole.current.tools)
 
     def event_types(self, namespace: str) -> Sequence[EventType]:
         """Return the EventTypes of a namespace that are no tools, as `known_events` has them."""
@@ -303,8 +303,8 @@ class ToolStore:
     @property
     def count_ready(self) -> int:
         """The number of callable Tools."""
-        shelves = self._shelves.values()
-        return sum(isinstance(entry.read, Tool) for shelf in shelves for entry in shelf.entries.values())
+        namespaces = self._by_namespace.values()
+        return sum(isinstance(entry.read, Tool) for tools in namespaces for entry in tools.entries.values())
 
     def put(self, document: Document) -> None:
         """Add or replace a Tool."""
@@ -316,29 +316,29 @@ class ToolStore:
         except ValueError as error:
             refusal = Refusal(name, namespace, "InvalidTool", "", str(error), f"Tool {name}")
             entry = _ToolRecord(name, name, {}, refusal)
-        self._find_shelf(namespace).entries[name] = entry
+        self._tools_in(namespace).entries[name] = entry
         self._refresh_views(namespace, name)
 
     def find_stored(self, place: ToolPlace) -> StoredTool | None:
         """Return a Tool as it was seen last, by namespace and name."""
         namespace, name = place
-        entry = self._find_shelf(namespace).entries.get(name)
+        entry = self._tools_in(namespace).entries.get(name)
         if entry is None or entry.written is None:
             return None
         return StoredTool(entry.version, entry.written.status)
 
     def drop(self, namespace: str, name: str) -> None:
         """Forget a Tool."""
-        self._find_shelf(namespace).entries.pop(name, None)
+        self._tools_in(namespace).entries.pop(name, None)
         self._refresh_views(namespace, name)
 
     def _refresh_views(self, namespace: str, name: str) -> None:
-        for view in self._find_shelf(namespace).views:
+        for view in self._tools_in(namespace).views:
             view.look_again(name)
         self._changed(namespace)
 
-    def _find_shelf(self, namespace: str) -> _Shelf:
-        return self._shelves.setdefault(namespace, _Shelf())
+    def _tools_in(self, namespace: str) -> _NamespaceTools:
+        return self._by_namespace.setdefault(namespace, _NamespaceTools())
 
 
 def _read_tool(resource: Resource, version: str) -> _ToolRecord:

@@ -14,7 +14,7 @@ from beckon_agent.api.http.errors import refuse_request
 from beckon_agent.api.late_replies import PATH as LATE_REPLIES
 from beckon_agent.api.page import is_page
 from beckon_agent.auth.authentication import Authenticator
-from beckon_agent.auth.options import KeysUnavailable, NotLetIn
+from beckon_agent.auth.options import KeysUnavailable, Unauthenticated
 from beckon_agent.core.context import EVENTS, UNAUTHENTICATED, Principal, acting_as
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -120,7 +120,7 @@ class AuthMiddleware:
         path = scope["path"]
         try:
             who = await self._authenticator.identify_sender(scope["headers"])
-        except NotLetIn as error:
+        except Unauthenticated as error:
             answer = refuse_request(path, 401, str(error))
             answer.headers["www-authenticate"] = self._write_challenge(error, scope)
             await answer(scope, receive, send)
@@ -137,10 +137,10 @@ class AuthMiddleware:
     async def _identify_or_none(self, scope: Scope) -> Principal:
         try:
             return await self._authenticator.identify_sender(scope["headers"])
-        except (NotLetIn, KeysUnavailable):
+        except (Unauthenticated, KeysUnavailable):
             return UNAUTHENTICATED
 
-    def _write_challenge(self, error: NotLetIn, scope: Scope) -> str:
+    def _write_challenge(self, error: Unauthenticated, scope: Scope) -> str:
         """Return the `WWW-Authenticate` header of a 401 (RFC 6750, section 3).
 
         It has no error code if the request had no credential.

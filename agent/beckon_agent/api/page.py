@@ -151,9 +151,9 @@ def make_routes(folder: Path = FOLDER) -> list[BaseRoute]:
     try:
         page = load_page(folder)
     except PageMissing as error:
-        said = str(error)
-        logger.warning("no page at /: %s", said)
-        return [Route("/", lambda _: refuse_request("/", 503, said))]
+        reason = str(error)
+        logger.warning("no page at /: %s", reason)
+        return [Route("/", lambda _: refuse_request("/", 503, reason))]
     packed = [Middleware(GZipMiddleware, minimum_size=1000)]
     return [
         Route("/", partial(_answer_page, page), middleware=packed),

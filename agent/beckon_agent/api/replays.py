@@ -22,7 +22,7 @@ from beckon_agent.core.context import request_id
 from beckon_agent.core.records import RunStatus, StoredRun
 from beckon_agent.replay.callers import LiveCall
 from beckon_agent.replay.compare import Difference
-from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, ReplayReport, Wish
+from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, ReplayOptions, ReplayReport
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_runtime.logs import point_to_log
@@ -100,7 +100,7 @@ def make_router(store: Store, service: Service, pace: StreamPace, owner_of: Owne
     @routes.post("/runs/{run_id}/replay", **describe_operation("replayRun", _RESPONSES))
     async def replay_run(run_id: str, body: ReplayRequest, request: Request) -> EventStream:
         """Replay a stored run with its recorded model answers and tool results."""
-        wish = Wish(body.live_tools, body.effects)
+        wish = ReplayOptions(body.live_tools, body.effects)
         with _problem_errors():
             run = await find_run(store, run_id, owner_of(request))
             hosted = _agent_of(service, run)

@@ -19,8 +19,8 @@ from beckon_agent.api.http.streaming import (
     EventStream,
     PacedStream,
     StreamPace,
+    cancel_on_hang_up,
     event_bytes,
-    unless_gone,
 )
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.auth.quotas import LimitReached
@@ -87,10 +87,10 @@ async def _answer_or_stream(
     failed call.
     """
     if "text/event-stream" not in request.headers.get("accept", ""):
-        return JsonResponse(_to_result(await unless_gone(request.receive, call)))
+        return JsonResponse(_to_result(await cancel_on_hang_up(request.receive, call)))
     stream = PacedStream(with_reports(call))
     try:
-        first = await unless_gone(request.receive, stream.take_item())
+        first = await cancel_on_hang_up(request.receive, stream.take_item())
     except BaseException:
         await stream.close()
         raise

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import aiohttp
 
-from beckon_agent.auth.options import AccessOptions, BadToken, NotLetIn, OidcOptions
+from beckon_agent.auth.options import AccessOptions, BadToken, OidcOptions, Unauthenticated
 from beckon_agent.core.context import ANONYMOUS, Principal
 from beckon_contract.api_keys import MAX_KEY, PREFIX, KeyEntry, hash_of, read_lines
 from beckon_contract.resources.agent_terms import KEY_PREFIX
@@ -116,36 +116,36 @@ class Authenticator:
     anonymous: bool = False
 
     async def identify_sender(self, headers: Headers) -> Principal:
-        """Return the sender of a request; raise `NotLetIn` or `KeysUnavailable`."""
+        """Return the sender of a request; raise `Unauthenticated` or `KeysUnavailable`."""
         found = list(headers)
         credentials = [value for name, value in found if name == b"authorization"]
         closed = self.keys is not None or self.tokens is not None
         if credentials and closed:
             return await self._prove_principal(credentials)
         if not self.anonymous:
-            raise NotLetIn(self._wanted_credentials(), tried=False)
+            raise Unauthenticated(self._wanted_credentials(), tried=False)
         return ANONYMOUS  # where there is nothing to check against, a key that a client must send is no claim
 
     async def _prove_principal(self, credentials: list[bytes]) -> Principal:
         scheme, _, credential = credentials[0].decode("latin-1").strip().partition(" ")
         credential = credential.strip()
         if len(credentials) > 1 or scheme.lower() != "bearer" or not credential.isascii() or not credential:
-            raise NotLetIn(
+            raise Unauthenticated(
                 f"the header 'authorization' cannot be used; {self._wanted_credentials()}", tried=True
             )
         if self.keys is not None and credential.startswith(PREFIX):
             entry = self.keys.find_key(credential) if len(credential) <= MAX_KEY else None
             if entry is None:
-                raise NotLetIn(
+                raise Unauthenticated(
                     "the API key is not valid: it is unknown, revoked, or its time is over", tried=True
                 )
             return Principal(KEY_PREFIX + entry.name, entry.groups, "key")
         if self.tokens is None:
-            raise NotLetIn(f"the credential is no API key; {self._wanted_credentials()}", tried=True)
+            raise Unauthenticated(f"the credential is no API key; {self._wanted_credentials()}", tried=True)
         try:
             return await self.tokens.verify(credential)
         except BadToken as error:
-            raise NotLetIn(f"the token is not valid: {error}", tried=True) from None
+            raise Unauthenticated(f"the token is not valid: {error}", tried=True) from None
 
     def _wanted_credentials(self) -> str:
         known = [
@@ -179,14 +179,14 @@ def make_authenticator(options: AccessOptions, session: aiohttp.ClientSession) -
 
 def _make_verifier(options: OidcOptions, session: aiohttp.ClientSession) -> Tokens:
     # Imported late: a quarter of a second and 10 MB that a service without an issuer need not spend.
-    from beckon_agent.auth.oidc import Expected, KeySet, KeySource, TokenVerifier  # noqa: PLC0415  # see above
+    from beckon_agent.auth.oidc import ExpectedToken, KeySet, KeySource, TokenVerifier  # noqa: PLC0415  # see above
 
     trust = _load_trust(options.ca_file)
     try:
         source = KeySource(options.issuer, options.jwks_url, trust)
     except ValueError as error:
         raise ValueError(f"BECKON_OIDC_ISSUER, BECKON_OIDC_JWKS_URL: {error}") from None
-    expected = Expected(
+    expected = ExpectedToken(
         issuer=options.issuer,
         audiences=options.audiences,
         user_claim=options.user_claim,

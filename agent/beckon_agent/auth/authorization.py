@@ -13,7 +13,7 @@ from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.core.run_types import Agent
 from beckon_agent.tools.catalogue import CatalogueSource
 from beckon_agent.tools.explain import Explanation
-from beckon_agent.tools.select import Among
+from beckon_agent.tools.select import AllowedToolsChooser
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.knative.eventtypes import EventType
 from beckon_contract.resources.agent_terms import Access, Rate, ToolPolicy
@@ -23,7 +23,7 @@ _STRICTNESS: Sequence[TextCallRule] = ("Allow", "Approve", "Refuse")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CallLimits:
     """The limits on calls of a tool.
 
     `concurrency` is the number of simultaneous calls, `None` without limit. Each of the rates applies.
@@ -61,12 +61,12 @@ def apply_policies(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout:
     return replace(tool, requires_approval=approval, timeout=timeout, text_calls=text_calls)
 
 
-def bounds_of(tool: Tool, policies: Iterable[ToolPolicy]) -> Bounds:
+def bounds_of(tool: Tool, policies: Iterable[ToolPolicy]) -> CallLimits:
     """Return the limits on calls of a tool."""
     chosen = _choose_policies(tool, policies)
     places = [policy.concurrency for policy in chosen if policy.concurrency is not None]
     rates = {policy.rate for policy in chosen if policy.rate is not None}
-    return Bounds(min(places, default=None), tuple(sorted(rates, key=lambda rate: rate.seconds)))
+    return CallLimits(min(places, default=None), tuple(sorted(rates, key=lambda rate: rate.seconds)))
 
 
 def _choose_policies(tool: Tool, policies: Iterable[ToolPolicy]) -> list[ToolPolicy]:
@@ -194,7 +194,7 @@ class PermittedAgents:
             hosted,
             event_types=events,
             catalogue=_PermittedTools(hosted, mask, self._views),
-            chooser=Among(hosted.chooser, lambda: hosted.catalogue.current.tools),
+            chooser=AllowedToolsChooser(hosted.chooser, lambda: hosted.catalogue.current.tools),
         )
 
 

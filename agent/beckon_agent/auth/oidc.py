@@ -185,7 +185,7 @@ _ERROR_TEXTS: Mapping[type[jwt.PyJWTError], str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class ExpectedToken:
     """The expected content of a token.
 
     `leeway` is the seconds by which clocks may differ. A claim is found by its whole name, or by a path
@@ -202,7 +202,7 @@ class Expected:
 class TokenVerifier:
     """Checks tokens of one issuer."""
 
-    def __init__(self, keys: KeySet, expected: Expected) -> None:
+    def __init__(self, keys: KeySet, expected: ExpectedToken) -> None:
         """Raise `ValueError` if no audience is expected. Any token of the issuer would be accepted then."""
         if not any(expected.audiences):
             raise ValueError("an audience is needed, or tokens for other services would be taken")

@@ -52,7 +52,7 @@ class AccessOptions:
     anonymous: bool | None = None
 
 
-class NotLetIn(Exception):
+class Unauthenticated(Exception):
     """A request without a credential, or with an invalid one. `tried` is True if it held a credential."""
 
     def __init__(self, message: str, *, tried: bool) -> None:

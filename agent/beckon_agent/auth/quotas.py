@@ -168,9 +168,11 @@ class Quotas:
             if taken.allowed:
                 return
             if time.monotonic() + taken.retry_after >= deadline:
-                said = f"{tool.name} is called as often as it may be: {rate.calls} times in {rate.seconds} s"
+                reason = (
+                    f"{tool.name} is called as often as it may be: {rate.calls} times in {rate.seconds} s"
+                )
                 self._report_limit(agent, "rate")
-                raise LimitReached(said, taken.retry_after)
+                raise LimitReached(reason, taken.retry_after)
             await asyncio.sleep(max(taken.retry_after, _SHORTEST_PAUSE))
 
     async def _take_place(self, key: str, token: str, places: int, deadline: float) -> None:
@@ -204,8 +206,8 @@ class Quotas:
             self._report_limit(agent, _WORDS[of].replace(" ", "_"))
             whose = "this user" if per == "user" else "all users of this agent"
             state = "used up or reserved" if of == "tokens" else "used up"
-            said = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is {state}"
-            raise LimitReached(said, taken.retry_after)
+            reason = f"the quota of {limit} {_WORDS[of]} in {seconds} s for {whose} is {state}"
+            raise LimitReached(reason, taken.retry_after)
 
     def _report_limit(self, agent: Agent, limit: str) -> None:
         if self._reached is not None:
@@ -333,19 +335,19 @@ class _Metered:
         await self._limits.reserve_tokens(self._agent, self._user, self._run, expected)
         self._used = True
         usage: Usage | None = None
-        said = 0
+        characters = 0
         try:
             async with aclosing(self._model.stream(messages, tools, options)) as items:
                 async for item in items:
                     match item:
                         case TextDelta() | ReasoningDelta():
-                            said += len(item.text)
+                            characters += len(item.text)
                         case Turn():
                             usage = item.usage
                     yield item
         finally:
             await self._settle_tokens(
-                _estimate_tokens(messages, said) if usage is None else usage.total_tokens
+                _estimate_tokens(messages, characters) if usage is None else usage.total_tokens
             )
 
     async def close(self) -> None:
@@ -368,5 +370,5 @@ class _Metered:
             logger.warning("request %s: %d tokens were not counted: %s", request_id(), tokens, error)
 
 
-def _estimate_tokens(messages: Sequence[Message], said: int) -> int:
-    return (len(str(messages)) + said) // _CHARACTERS_A_TOKEN
+def _estimate_tokens(messages: Sequence[Message], characters: int) -> int:
+    return (len(str(messages)) + characters) // _CHARACTERS_A_TOKEN

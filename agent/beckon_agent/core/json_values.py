@@ -99,7 +99,7 @@ def well_formed(value: str) -> str:
     return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-class Joiner:
+class SurrogateJoiner:
     """Joins characters split by a server into surrogate halves.
 
     The halves are in two successive pieces of one text.

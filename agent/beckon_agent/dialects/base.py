@@ -247,7 +247,7 @@ def allow_everything(calls: Sequence[RawCall], markup: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedConversation:
     """A conversation in the form expected by one model.
 
     `tools` is empty if they are in the prompt. `stop` holds the texts at which such a model begins to invent
@@ -287,7 +287,7 @@ class Dialect(Protocol):
     def native(self) -> bool:
         """True if the server takes `tools` itself."""
 
-    def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
+    def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> RenderedConversation:
         """Return the conversation in the form of the model's training."""
 
     def make_reader(

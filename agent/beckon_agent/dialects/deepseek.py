@@ -7,7 +7,7 @@ from typing import Final
 from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.base import RawCall, ToolSchemas
 from beckon_agent.dialects.json_text import any_json, to_json
-from beckon_agent.dialects.reader import Form, Grammar, up_to
+from beckon_agent.dialects.reader import Form, Grammar, until_closer
 from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Incomplete, Steps, TextSource
 
@@ -48,7 +48,7 @@ def invoke_element(prefix: str = "") -> Form:
             raise source.error_here()
         return [RawCall.from_parsed(name, arguments)]
 
-    return up_to(end, read_invocation)
+    return until_closer(end, read_invocation)
 
 
 def _trim_markup(text: str) -> str:

@@ -10,7 +10,7 @@ from beckon_agent.core.model_types import Declaration
 from beckon_agent.dialects.base import RawCall, ToolSchemas, calls_in, function_element
 from beckon_agent.dialects.glm import keyed_call
 from beckon_agent.dialects.json_text import any_json, to_json
-from beckon_agent.dialects.reader import Form, Grammar, up_to
+from beckon_agent.dialects.reader import Form, Grammar, until_closer
 from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 from beckon_agent.dialects.text_parser import Steps, TextSource
 
@@ -51,7 +51,7 @@ def _tool_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall
     raise source.error_here()
 
 
-TOOL_CALL: Final = up_to(CLOSER, _tool_call)
+TOOL_CALL: Final = until_closer(CLOSER, _tool_call)
 """What follows `<tool_call>`."""
 
 TAGS: Final[Mapping[str, Form]] = {

@@ -21,7 +21,7 @@ class Place:
     """Follows the text of an answer, piece by piece. The cut into pieces changes nothing."""
 
     def __init__(self) -> None:
-        self.said = False
+        self.has_text = False
         """Whether there was anything but blanks."""
         self._head = ""
         self._column = 0
@@ -43,7 +43,7 @@ class Place:
     @property
     def begins_line(self) -> bool:
         """True at the start of a line. Blanks before the whole answer do not count."""
-        return self._column == 0 or not self.said
+        return self._column == 0 or not self.has_text
 
     @property
     def in_fence(self) -> bool:
@@ -51,7 +51,7 @@ class Place:
         return bool(self._fence or self._opening_fence())
 
     @property
-    def amid_sentence(self) -> bool:
+    def in_sentence(self) -> bool:
         """True after words in a line without an end such as a full stop or a colon."""
         return self._last_letter.isalnum() or self._last_letter in _CONTINUED
 
@@ -79,7 +79,7 @@ class Place:
         self._column += len(text)
         self._last = text[-1]
         self._last_letter = text.rstrip()[-1:] or self._last_letter
-        self.said = self.said or not text.isspace()
+        self.has_text = self.has_text or not text.isspace()
         if self._run or "`" in text:
             self._advance_in_code(text)
 

@@ -110,7 +110,7 @@ def _take_separator(source: TextSource, closer: str) -> Steps[bool]:
     yield from source.skip_blanks()
     if (yield from source.take_literal(",")):
         return True
-    if not (yield from source.looking_at(closer)):
+    if not (yield from source.starts_with(closer)):
         raise source.error_here()
     return False
 

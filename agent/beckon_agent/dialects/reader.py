@@ -24,7 +24,7 @@ Form = Callable[[TextSource, ToolSchemas], Steps[Sequence[RawCall] | None]]
 """One way of writing a call, entered right after its opener.
 
 It returns the calls that it read; none, or None, where there are none: what it took is text.
-It raises Damaged or Incomplete for unusable markup, too; `up_to` says where such markup ends.
+It raises Damaged or Incomplete for unusable markup, too; `until_closer` says where such markup ends.
 """
 
 _GOES_ON: Final = frozenset(",;")
@@ -94,7 +94,7 @@ class Grammar:
         return len(text)
 
 
-def up_to(closer: str, form: Form) -> Form:
+def until_closer(closer: str, form: Form) -> Form:
     """Return `form`, taking damaged markup to its closer. So no part of it is read as a call."""
 
     def read_body(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
@@ -132,7 +132,7 @@ class MarkupReader:
         self._held_size = 0
         self._held_whole = False
         self._blank: list[str] = []
-        self._said = False
+        self._has_text = False
         self._called = False
         self._after_call = False
         self._at_line_start = True
@@ -144,7 +144,7 @@ class MarkupReader:
         """Take the next piece; return the items certain by now, in order."""
         if text:
             self._source.feed(text)
-        return self._go_on()
+        return self._advance()
 
     def finish(self, *, called: bool = False) -> list[Item]:
         """End the answer; return the rest. `called` is True if the server gave calls of its own."""
@@ -157,9 +157,9 @@ class MarkupReader:
         if self._blank and not (self._called or self._grammar.trims):  # blanks are all that was said
             self._out.append(TextDelta("".join(self._blank)))
         self._blank.clear()
-        return self._go_on()
+        return self._advance()
 
-    def _go_on(self) -> list[Item]:
+    def _advance(self) -> list[Item]:
         next(self._steps, None)
         found, self._out = self._out, []
         if len(found) < 2:
@@ -198,17 +198,17 @@ class MarkupReader:
     def _show_now(self, text: str) -> None:
         """Show text; blanks wait for the text after them. Blanks around a call belong to its markup."""
         self._place.advance(text)
-        if not self._said and (not text or text.isspace()):
+        if not self._has_text and (not text or text.isspace()):
             self._blank.append(text)
             return
-        if not self._said and self._grammar.trims:
+        if not self._has_text and self._grammar.trims:
             self._blank, text = [], text.lstrip()
         if self._blank:
             self._out += [TextDelta(piece) for piece in self._blank if piece]
             self._blank.clear()
         if text:
             self._out.append(TextDelta(text))
-        self._said = True
+        self._has_text = True
         self._after_call = False
 
     @property
@@ -239,7 +239,7 @@ class MarkupReader:
             ToolCall(self._new_id(), call.name, call.arguments, origin=self._origin) for call in calls
         ]
         self._blank.clear()
-        self._said, self._called, self._after_call = False, True, True
+        self._has_text, self._called, self._after_call = False, True, True
 
     def _read_answer(self) -> Steps[None]:
         source, grammar = self._source, self._grammar
@@ -291,9 +291,9 @@ class MarkupReader:
             start, end = len(source.text), len(source.text)
             if not self._only_text:
                 start, end = self._grammar.find_stop(source.text, source.at, ended=source.ended)
-            said = source.text[source.at : start]
-            self._in_section = self._in_section and (not said or said.isspace())
-            self._show_text(said)
+            between = source.text[source.at : start]
+            self._in_section = self._in_section and (not between or between.isspace())
+            self._show_text(between)
             source.at = start
             source.mark()
             source.at = end
@@ -315,7 +315,7 @@ class MarkupReader:
         if (yield from self._source.peek()) in ("", "\r", "\n"):
             return True
         for following in (*self._grammar.silent, *self._grammar.framing):
-            if (yield from self._source.looking_at(following)):
+            if (yield from self._source.starts_with(following)):
                 return True
         return False
 
@@ -341,7 +341,7 @@ class MarkupReader:
             self._show_text(raw)
             return
         self._at_line_start = True
-        if whole or self._holds_call or self._place.amid_sentence:
+        if whole or self._holds_call or self._place.in_sentence:
             self._held_whole = self._held_whole or whole
             self._hold_calls(raw, calls)
         else:

@@ -17,7 +17,7 @@ from beckon_agent.dialects.base import (
     NewId,
     RawCall,
     Reader,
-    Rendered,
+    RenderedConversation,
     ToolSchemas,
     allow_everything,
     function_element,
@@ -29,7 +29,7 @@ from beckon_agent.dialects.hermes import HERMES, QWEN3_CODER, TAGS, TOOL_CALL
 from beckon_agent.dialects.json_text import any_json
 from beckon_agent.dialects.mistral import MISTRAL, tool_calls
 from beckon_agent.dialects.pythonic import PYTHONIC
-from beckon_agent.dialects.reader import Form, Grammar, MarkupReader, up_to
+from beckon_agent.dialects.reader import Form, Grammar, MarkupReader, until_closer
 from beckon_agent.dialects.text_parser import Steps, TextSource
 
 _CALL_END: Final = "<|tool_call_end|>"
@@ -76,8 +76,8 @@ def opened_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCal
 
 _KIMI_FORMS: Final = {
     "<|tool_call_begin|>": numbered_call,
-    '<|open|>call tool="': up_to(_CLOSED, opened_call),
-    '<|open|>toolscall tool="': up_to(_CLOSED, opened_call),
+    '<|open|>call tool="': until_closer(_CLOSED, opened_call),
+    '<|open|>toolscall tool="': until_closer(_CLOSED, opened_call),
 }
 
 
@@ -197,9 +197,9 @@ class Native:
     name: str = "native"
     native: bool = True
 
-    def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
+    def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> RenderedConversation:
         """Return everything as it is."""
-        return Rendered(tuple(messages), tuple(tools))
+        return RenderedConversation(tuple(messages), tuple(tools))
 
     def make_reader(
         self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = allow_everything

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from beckon_agent.core.model_types import Declaration, Message, call_id
-from beckon_agent.dialects.base import Allows, NewId, Reader, Rendered, allow_everything
+from beckon_agent.dialects.base import Allows, NewId, Reader, RenderedConversation, allow_everything
 from beckon_agent.dialects.json_text import parse_json
 from beckon_agent.dialects.reader import Grammar, MarkupReader
 
@@ -64,7 +64,7 @@ class TextDialect:
     stop: tuple[str, ...] = ()
     native: bool = False
 
-    def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> Rendered:
+    def render(self, messages: Sequence[Message], tools: Sequence[Declaration]) -> RenderedConversation:
         """Return the conversation as text; the tools stand in the system message."""
         system = [
             escape_markup(text_of(message.get("content"))) for message in messages if _is_system(message)
@@ -76,7 +76,7 @@ class TextDialect:
         )
         for message in self._turns(messages):
             _append_message(texts, message)
-        return Rendered(tuple(texts), (), self.stop if tools else ())
+        return RenderedConversation(tuple(texts), (), self.stop if tools else ())
 
     def make_reader(
         self, tools: Sequence[Declaration], new_id: NewId = call_id, allows: Allows = allow_everything

@@ -76,7 +76,7 @@ class TextSource:
         self.at += 1
         return found
 
-    def looking_at(self, literal: str) -> Steps[bool]:
+    def starts_with(self, literal: str) -> Steps[bool]:
         """True if `literal` comes next; nothing is taken."""
         while True:
             have = self.text[self.at : self.at + len(literal)]
@@ -88,7 +88,7 @@ class TextSource:
 
     def take_literal(self, literal: str) -> Steps[bool]:
         """Take `literal` if it comes next."""
-        if not (yield from self.looking_at(literal)):
+        if not (yield from self.starts_with(literal)):
             return False
         self.at += len(literal)
         return True

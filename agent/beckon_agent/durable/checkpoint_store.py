@@ -169,7 +169,7 @@ _LONGEST_PAUSE = 5.0
 _HANDOVER_SECONDS = 5.0  # a shim gives a reply without a receipt to the late reply sink after three
 _STORE_SECONDS = 600.0
 
-AfterLog = Callable[[Callable[[LogEntries], Awaitable[None]]], Awaitable[None]]
+WithLog = Callable[[Callable[[LogEntries], Awaitable[None]]], Awaitable[None]]
 """Makes a step of the store with the published events that its log does not have yet."""
 
 
@@ -187,14 +187,14 @@ class StoredCheckpoints:
         archive: PromptArchive,
         asking: PromptRecorder,
         *,
-        said: AfterLog,
+        with_log: WithLog,
     ) -> None:
         self._journal = store.journal
         self._run_id = run_id
         self._holder = holder
         self._archive = archive
         self._asking = asking
-        self._after_what_was_said = said
+        self._store_with_log = with_log
 
     async def record_turn(self, step: int, turn: Turn, calls: Sequence[ToolCallState]) -> None:
         """Store an answer of the model with its calls and its prompt.
@@ -204,8 +204,10 @@ class StoredCheckpoints:
         calls_to_store = [call_to_store(step, number, call) for number, call in enumerate(calls)]
         prompt = None if self._asking.last is None else await self._archive.store_prompt(self._asking.last)
         stored = replace(turn_to_store(step, turn, prompt), seconds=self._asking.seconds)
-        await self._after_what_was_said(
-            lambda said: self._journal.add_turn(self._run_id, self._holder, stored, calls_to_store, said)
+        await self._store_with_log(
+            lambda entries: self._journal.add_turn(
+                self._run_id, self._holder, stored, calls_to_store, entries
+            )
         )
 
     async def record_sending(self, call: ToolCallState, *, seconds: float) -> None:

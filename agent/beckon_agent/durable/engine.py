@@ -75,7 +75,7 @@ class RunEngine:
         self._service = service
         self._holder = holder
         self._pace = pace or EnginePace()
-        self._legs: dict[str, RunWorker] = {}
+        self._workers: dict[str, RunWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._look_now = asyncio.Event()
         self._archive = PromptArchive(store.materials)
@@ -86,8 +86,8 @@ class RunEngine:
     async def start(self, ask: Ask) -> StoredRun:
         """Store and begin a run. Raises the errors of `Service.admit` and of storing it."""
         await self._service.admit_request(ask.hosted, ask.run.id)
-        theirs = tuple(ask.client_tools) or ask.options.client_tools
-        options = replace(ask.options, client_tools=theirs)
+        client_tools = tuple(ask.client_tools) or ask.options.client_tools
+        options = replace(ask.options, client_tools=client_tools)
         new = replace(
             ask.run,
             request={
@@ -112,7 +112,7 @@ class RunEngine:
         """
         number, seen = 0, ReportsSeen()
         while True:
-            worker = self._legs.get(run_id)
+            worker = self._workers.get(run_id)
             # Before the log is read: then the log has all events of a run that has ended.
             run = None if worker is not None else await self._store.runs.get(run_id)
             events = self._from_log(run_id, number) if worker is None else worker.broadcast.follow(number)
@@ -130,7 +130,7 @@ class RunEngine:
             if run is not None and run.status == "suspended":
                 for report in seen.new_reports(await self._store.journal.list_reports(run_id)):
                     yield number, report
-            await asyncio.sleep(0 if worker is not None or run_id in self._legs else self._pace.look)
+            await asyncio.sleep(0 if worker is not None or run_id in self._workers else self._pace.look)
 
     async def get(self, run_id: str) -> StoredRun | None:
         """Return a run as it is now."""
@@ -138,7 +138,7 @@ class RunEngine:
 
     async def cancel(self, run_id: str) -> StoredRun | None:
         """Cancel a run unless it has ended; return its state then."""
-        worker = self._legs.get(run_id)
+        worker = self._workers.get(run_id)
         if worker is not None:
             with contextlib.suppress(NotHeld):
                 await worker.write_log()  # once the run has ended, no process may
@@ -235,15 +235,15 @@ class RunEngine:
         """
         if run.lost >= _MOST_LOST:
             lost = f"{run.lost} processes in a row were lost while they worked on the next step of the run"
-            await self._give_up(run, "agent_lost", f"{lost}; it is not tried again")
+            await self._fail_run(run, "agent_lost", f"{lost}; it is not tried again")
             return
         hosted = self._service.registry.find(run.agent)
         if isinstance(hosted, AgentHandle):
             await self._resume_run(run, hosted)
         elif hosted is None:
-            await self._give_up(run, "agent_gone", f"there is no agent {run.agent!r} any more")
+            await self._fail_run(run, "agent_gone", f"there is no agent {run.agent!r} any more")
         elif time.monotonic() - self._begun > _PATIENCE:
-            await self._give_up(
+            await self._fail_run(
                 run, "agent_not_ready", f"the agent {run.agent!r} is not ready: {hosted.reason}"
             )
         else:  # its key may just not be read yet
@@ -254,7 +254,7 @@ class RunEngine:
             options = options_from_request(run.request)
         except ValueError:  # one run must not take the service with it
             logger.exception("the request of run %s cannot be read", run.id)
-            await self._give_up(
+            await self._fail_run(
                 run, "internal", "the run was stored by a version that this one does not know"
             )
             return
@@ -262,7 +262,7 @@ class RunEngine:
         self._service.metrics.count_resumed(lost=run.lost > 0)
         self._begin_run(run, hosted, options, resumed=True)
 
-    async def _give_up(self, run: StoredRun, code: str, message: str) -> None:
+    async def _fail_run(self, run: StoredRun, code: str, message: str) -> None:
         with contextlib.suppress(NotHeld):
             error = {"code": code, "message": message}
             ended = Ended("failed", error=error, owed=self._owes_answer(run))
@@ -282,7 +282,7 @@ class RunEngine:
     def _begin_run(
         self, run: StoredRun, hosted: AgentHandle, options: Options, *, resumed: bool = False
     ) -> None:
-        worker = self._legs[run.id] = RunWorker(
+        worker = self._workers[run.id] = RunWorker(
             self._store,
             run,
             self._holder,
@@ -294,8 +294,8 @@ class RunEngine:
         task = self._tasks[run.id] = asyncio.create_task(worker.execute_run(self._service, hosted, options))
 
         def done(_: object) -> None:
-            if self._legs.get(run.id) is worker:
-                del self._legs[run.id], self._tasks[run.id]
+            if self._workers.get(run.id) is worker:
+                del self._workers[run.id], self._tasks[run.id]
             if worker.lingers:
                 self._forget_later(run.id)
             self._look_now.set()

@@ -83,7 +83,7 @@ class RunWorker:
             await self._restore_events()
             async with asyncio.TaskGroup() as group:
                 writing = group.create_task(self._keep_writing())
-                await self._go_on(service, hosted, options)
+                await self._continue_run(service, hosted, options)
                 writing.cancel()
         except* NotHeld:
             logger.info("run %s is another process's by now", self.run.id)
@@ -109,7 +109,7 @@ class RunWorker:
         self._written = self._numbers.last
         self.lingers = self._written > 0 and not self.run.retained
 
-    async def _go_on(self, service: Service, hosted: AgentHandle, options: Options) -> None:
+    async def _continue_run(self, service: Service, hosted: AgentHandle, options: Options) -> None:
         match self._over:
             case RunFinished() as end:
                 await self._take_event(end)
@@ -125,7 +125,7 @@ class RunWorker:
         progress = replace(progress_from_past(past, tools, limits.result_chars), seconds=self.run.worked)
         asking = PromptRecorder(hosted.model)
         stored = StoredCheckpoints(
-            self._store, self.run.id, self._holder, self._archive, asking, said=self.after_what_was_said
+            self._store, self.run.id, self._holder, self._archive, asking, with_log=self.store_with_log
         )
         journal = _AnnouncedCheckpoints(self, stored)
         context = RunContext(
@@ -142,7 +142,7 @@ class RunWorker:
                 async for event in events:
                     await self._take_event(event)
         except (ModelError, NoRoom, LimitReached) as error:
-            await self._give_in(error)
+            await self._fail_or_release(error)
 
     async def _load_messages(self) -> list[Message]:
         """Return the conversation up to the run's own input.
@@ -153,7 +153,7 @@ class RunWorker:
             return list(self.run.input)
         return await self._store.runs.load_messages(self.run.id)
 
-    async def _give_in(self, error: ModelError | NoRoom | LimitReached) -> None:
+    async def _fail_or_release(self, error: ModelError | NoRoom | LimitReached) -> None:
         """Fail the run, or release it without room here.
 
         Only a resumed run is released: it continues at another replica, or later.
@@ -171,7 +171,7 @@ class RunWorker:
         if isinstance(event, CallProgressed):
             self.broadcast.publish_report(event)
             return
-        self._publish_event(event, aloud=not is_last(event))
+        self._publish_event(event, to_followers=not is_last(event))
         match event:
             case RunFinished():
                 status: RunStatus = "completed" if event.ending in _WELL else "incomplete"
@@ -184,15 +184,15 @@ class RunWorker:
     async def _suspend_run(self) -> None:
         """Suspend the run. A form that has come too late for this process is published by the next one."""
         forms = self._numbers.published_forms
-        await self.after_what_was_said(
-            lambda said: self._store.runs.suspend(self.run.id, self._holder, said, forms=forms)
+        await self.store_with_log(
+            lambda entries: self._store.runs.suspend(self.run.id, self._holder, entries, forms=forms)
         )
 
     async def _fail_run(self, code: str, message: str, retry_after: int | None = None) -> None:
         failed = Ended("failed", error={"code": code, "message": message})
         event = RunFailed(code, message, retry_after)
         try:
-            self._publish_event(event, aloud=False)
+            self._publish_event(event, to_followers=False)
             if await self._end_run(failed):
                 self.broadcast.publish(event)
         except (NotHeld, StoreUnavailable) as problem:
@@ -201,15 +201,15 @@ class RunWorker:
     async def _end_run(self, ended: Ended) -> bool:
         suspended = any(isinstance(event, RunSuspended) for event in self.broadcast.events)
         how = replace(ended, lingers=self.lingers, owed=self._owes_answer and suspended)
-        return await self.after_what_was_said(
-            lambda said: self._store.runs.end_run(self.run.id, self._holder, how, said)
+        return await self.store_with_log(
+            lambda entries: self._store.runs.end_run(self.run.id, self._holder, how, entries)
         )
 
     def publish_turn(self, step: int) -> None:
         """Publish `TurnNoted` for a stored turn."""
         self._publish_event(TurnNoted(step))
 
-    def _publish_event(self, event: RunEvent, *, aloud: bool = True) -> None:
+    def _publish_event(self, event: RunEvent, *, to_followers: bool = True) -> None:
         """Publish an event to the log, and to followers here.
 
         A stream in the background may be joined at any replica: its followers get only events that are
@@ -217,10 +217,10 @@ class RunWorker:
         """
         if self._numbers.number_event(event) is None:
             return
-        later = aloud and self.run.background
+        later = to_followers and self.run.background
         self._unwritten.append((event, later))
         self._news.set()
-        if aloud and not later:
+        if to_followers and not later:
             self.broadcast.publish(event)
 
     async def _keep_writing(self) -> None:
@@ -241,11 +241,11 @@ class RunWorker:
     async def write_log(self) -> None:
         """Write all published events to the log; they are stored on return."""
         if self._unwritten or self._writing.locked():
-            await self.after_what_was_said(
-                lambda said: self._store.events.append(self.run.id, self._holder, said)
+            await self.store_with_log(
+                lambda entries: self._store.events.append(self.run.id, self._holder, entries)
             )
 
-    async def after_what_was_said(self, step: Callable[[LogEntries], Awaitable[Result]]) -> Result:
+    async def store_with_log(self, step: Callable[[LogEntries], Awaitable[Result]]) -> Result:
         """Call a step of the store with all unwritten events.
 
         The step stores them in the log together with its own change.
@@ -253,8 +253,8 @@ class RunWorker:
         async with self._writing:  # one piece after the other, or a kill would leave a gap
             self._news.clear()
             events = list(self._unwritten)
-            said = LogEntries(self._written + 1, [event_to_document(event) for event, _ in events])
-            result = await step(said)
+            entries = LogEntries(self._written + 1, [event_to_document(event) for event, _ in events])
+            result = await step(entries)
             self._written += len(events)
             del self._unwritten[: len(events)]
             for event, later in events:

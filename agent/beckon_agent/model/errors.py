@@ -224,19 +224,19 @@ class ErrorReader:
         document, code = _find_message(body), _find_code(body)
         status = status or _find_status(body)
         kind = _error_class(status, f"{code} {document}")
-        said = self._redact_text(document)[:_LONGEST] or "no reason given"
+        reason = self._redact_text(document)[:_LONGEST] or "no reason given"
         shown = f" ({status})" if status else ""
-        error = kind(f"{self.server} refused the request{shown}: {said}", status=status, code=code)
+        error = kind(f"{self.server} refused the request{shown}: {reason}", status=status, code=code)
         if isinstance(error, ModelUnavailable):
-            error = kind(f"{self.server} has no answer now{shown}: {said}", status=status, code=code)
+            error = kind(f"{self.server} has no answer now{shown}: {reason}", status=status, code=code)
             error.retry_after = wait
         return error
 
-    def _redact_text(self, said: str) -> str:
+    def _redact_text(self, text: str) -> str:
         # A short key is a stand-in such as "none"; striking it out would only garble words.
         if len(self.secret) >= _SHORTEST_SECRET:
-            said = said.replace(self.secret, "***")
-        return " ".join(said.split())
+            text = text.replace(self.secret, "***")
+        return " ".join(text.split())
 
 
 def requested_wait(headers: Mapping[str, str]) -> float | None:

@@ -56,5 +56,5 @@ def add_instruction(messages: Sequence[Message], text: str) -> list[Message]:
     first: Mapping[str, object] = messages[0] if messages else {}
     if first.get("role") != "system" or not isinstance(first.get("content"), str):
         return [{"role": "system", "content": text}, *messages]
-    said = "\n\n".join(filter(None, (json_values.as_text(first["content"]), text)))
-    return [{**first, "content": said}, *messages[1:]]
+    content = "\n\n".join(filter(None, (json_values.as_text(first["content"]), text)))
+    return [{**first, "content": content}, *messages[1:]]

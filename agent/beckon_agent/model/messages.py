@@ -100,8 +100,8 @@ def _open_slots(message: Message, role: str, ids: set[str], *, signed_ids: bool)
     if role != "assistant":
         return turn
     if refusal := json_values.as_text(clean.pop("refusal", None)):  # few servers take it back as such
-        said = clean["content"]
-        clean["content"] = refusal if is_blank(said) else _join_contents(said, refusal)
+        content = clean["content"]
+        clean["content"] = refusal if is_blank(content) else _join_contents(content, refusal)
     calls = []
     for entry in _call_entries(message):
         wire_id = json_values.as_text(entry.get("id"))
@@ -132,8 +132,8 @@ def _fill_slot(turns: Sequence[_TurnSlots], message: Message) -> None:
 
 
 def _role_of(message: Message) -> str:
-    said = json_values.as_text(message.get("role"))
-    role = _SYNONYMS.get(said, said)
+    name = json_values.as_text(message.get("role"))
+    role = _SYNONYMS.get(name, name)
     if role in _ROLES:
         return role
     return "tool" if message.get("tool_call_id") else "user"
@@ -247,9 +247,9 @@ def _with_instructions(messages: Sequence[Message], profile: Profile) -> list[Me
     system = [message for message in messages if message["role"] == "system"]
     if not system:
         return list(messages)
-    said = "\n\n".join(message["content"] for message in system)
+    content = "\n\n".join(message["content"] for message in system)
     rest = [message for message in messages if message["role"] != "system"]
-    return [{"role": profile.system_role, "content": said}, *rest]
+    return [{"role": profile.system_role, "content": content}, *rest]
 
 
 def _bridge_roles(messages: Iterable[Message]) -> Iterable[Message]:

@@ -180,8 +180,8 @@ class Transport:
     async def _raise_for_status(self, response: aiohttp.ClientResponse) -> None:
         """Raise the error in a response with an error or redirect status."""
         if not response.ok or response.status >= 300:
-            said = await _read_beginning(response, _MOST_OF_AN_ERROR)
-            raise self._errors.read_response(response.status, response.headers, said)
+            beginning = await _read_beginning(response, _MOST_OF_AN_ERROR)
+            raise self._errors.read_response(response.status, response.headers, beginning)
 
     def _to_model_error(self, error: Exception, *, begun: bool) -> ModelError:
         """Return our error for an error of the transport. `begun` is True if the answer had begun."""

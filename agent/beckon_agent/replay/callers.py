@@ -14,7 +14,14 @@ from beckon_agent.core.run_events import CallFinished, ReasoningDelta, RefusalDe
 from beckon_agent.core.run_types import Agent, Options
 from beckon_agent.durable.prompts import tool_document
 from beckon_agent.model.errors import ModelError
-from beckon_agent.replay.compare import Difference, End, Order, first_difference, same_json, unified_diff
+from beckon_agent.replay.compare import (
+    Difference,
+    End,
+    RecordedOrder,
+    first_difference,
+    same_json,
+    unified_diff,
+)
 from beckon_agent.replay.recording import Piece, Recording
 from beckon_agent.run.loop import OutOfTime
 from beckon_agent.service import Service
@@ -181,7 +188,7 @@ def _by_name(tools: Sequence[Mapping[str, Any]]) -> dict[str, object]:
 class RecordedCaller(ToolCaller):
     """Answers calls from the recording, in the recorded order; sends nothing."""
 
-    def __init__(self, recording: Recording, order: Order, end: End) -> None:
+    def __init__(self, recording: Recording, order: RecordedOrder, end: End) -> None:
         self.calls = {call.event_id: call for call in recording.past.calls}
         self._seconds = {event.id: event.seconds for event in recording.finished_calls()}
         self._late = recording.late_calls()
@@ -300,11 +307,11 @@ def with_effects(recording: Recording, tools: Mapping[str, Tool]) -> list[str]:
 
     These are today's tools for the recorded calls, without the read-only ones.
     """
-    found = {tool.name for call in recording.past.calls if (tool := _tool_of_today(call, tools)) is not None}
+    found = {tool.name for call in recording.past.calls if (tool := _current_tool(call, tools)) is not None}
     return sorted(name for name in found if not tools[name].read_only)
 
 
-def _tool_of_today(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
+def _current_tool(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:
     """Return the tool to call today for a recorded call, or `None`.
 
     `None` is for a call never made, and for a call refused today.

@@ -18,7 +18,7 @@ from beckon_agent.store.base import Store
 _NOT_NOW = ("approval", "accepted", "client")
 
 
-class Order:
+class RecordedOrder:
     """Keeps the answers of parallel calls in their recorded order."""
 
     def __init__(self, recording: Recording, store: Store) -> None:

@@ -20,7 +20,7 @@ from beckon_agent.replay.callers import (
     RecordedModel,
     with_effects,
 )
-from beckon_agent.replay.compare import Difference, End, Order, compare_recordings
+from beckon_agent.replay.compare import Difference, End, RecordedOrder, compare_recordings
 from beckon_agent.replay.recording import Recording, read_recording
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
@@ -33,7 +33,7 @@ _WAITING = ("approval", "accepted")
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ReplayOutcome:
     """The outcome of a replay.
 
     `other_prompt` is the first difference of a prompt from the recorded one, `None` if there is none.
@@ -45,12 +45,12 @@ class Played:
 
 async def play_recording(
     recording: Recording, hosted: AgentHandle, store: Store, live: LiveTools | None = None
-) -> Played:
+) -> ReplayOutcome:
     """Play a recording with today's agent over an empty, temporary store.
 
     With `live`, its calls are made for real as well.
     """
-    order, end = Order(recording, store), End()
+    order, end = RecordedOrder(recording, store), End()
     recorded = RecordedCaller(recording, order, end)
     caller = recorded if live is None else LiveCaller(recorded, live)
     model = RecordedModel(recording, end, tolerant=live is not None)
@@ -63,7 +63,7 @@ async def play_recording(
     played = await stage.play_recording(
         Ask(_new_run(recording), playing, options_from_request(recording.run.request))
     )
-    return Played(played, end.other_prompt)
+    return ReplayOutcome(played, end.other_prompt)
 
 
 def _new_run(recording: Recording) -> NewRun:
@@ -88,7 +88,7 @@ class _Stage:
     recording: Recording
     store: Store
     engine: RunEngine
-    order: Order
+    order: RecordedOrder
     end: End
 
     async def play_recording(self, ask: Ask) -> Recording:
@@ -190,7 +190,7 @@ class MayHaveEffects(CannotReplay):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReplayOptions:
     """The options of a replay: real tool calls, and permission for effects."""
 
     live_tools: bool = False
@@ -224,7 +224,7 @@ class Replayer:
         self._store = store
         self._service = service
 
-    async def prepare_recording(self, run: StoredRun, wish: Wish, hosted: AgentHandle) -> Recording:
+    async def prepare_recording(self, run: StoredRun, wish: ReplayOptions, hosted: AgentHandle) -> Recording:
         """Return the recording of a run for a replay.
 
         Raises `CannotReplay` if the run cannot or may not be replayed.
@@ -243,7 +243,7 @@ class Replayer:
         return recording
 
     async def replay(
-        self, recording: Recording, wish: Wish, hosted: AgentHandle
+        self, recording: Recording, wish: ReplayOptions, hosted: AgentHandle
     ) -> AsyncGenerator[LiveCall | ReplayReport]:
         """Yield each real call, and then the report. Raises `NoRoom` and `CannotReplay`."""
         events: asyncio.Queue[LiveCall | None] = asyncio.Queue()
@@ -271,7 +271,7 @@ class Replayer:
 
     async def _play_recording(
         self, recording: Recording, hosted: AgentHandle, live: LiveTools | None
-    ) -> Played:
+    ) -> ReplayOutcome:
         seconds = _PATIENCE + (hosted.agent.limits.seconds if live else 0.0)
         store = await self._store.open_scratch()
         try:
@@ -283,7 +283,9 @@ class Replayer:
             await store.aclose()
 
 
-def _make_report(recording: Recording, played: Played, wish: Wish, calls: Sequence[LiveCall]) -> ReplayReport:
+def _make_report(
+    recording: Recording, played: ReplayOutcome, wish: ReplayOptions, calls: Sequence[LiveCall]
+) -> ReplayReport:
     """Compare the recordings, and return the report.
 
     If a different prompt ended the replay, it is the only difference.

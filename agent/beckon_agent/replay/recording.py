@@ -131,7 +131,7 @@ class Recording:
 
 async def read_recording(store: Store, run: StoredRun) -> Recording:
     """Read the recording of a run. Raises `StoreUnavailable`, and `ValueError` for an unreadable log."""
-    past = _without_rounds(await store.runs.load_past(run.id))
+    past = _without_inputs(await store.runs.load_past(run.id))
     events, dropped = _valid_entries(await _read_log(store, run.id))
     whole = run.status in ("completed", "incomplete")
     return Recording(
@@ -145,7 +145,7 @@ async def read_recording(store: Store, run: StoredRun) -> Recording:
     )
 
 
-def _without_rounds(past: Past) -> Past:
+def _without_inputs(past: Past) -> Past:
     """Return the past without the input that persons gave: each call has the id of its first event."""
     calls = [
         replace(call, event_id=first_call_id(call.event_id), input_request=None, input_answer=None)

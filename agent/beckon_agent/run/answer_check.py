@@ -110,13 +110,13 @@ class JsonOutput:
                 self._learn(not fenced)
                 return _without_fence(turn, dumps(value).decode()) if fenced else turn
         self._learn(False)
-        said = "; ".join(problems)
+        listed = "; ".join(problems)
         message = (
-            f"the answer of the agent's model does not fit the requested format ({said}); "
+            f"the answer of the agent's model does not fit the requested format ({listed}); "
             "simplify the schema, or use a model that keeps to one"
         )
         return Unfit(
-            f"Your answer is not valid: {said}. Answer with valid JSON only.", InvalidOutput(message)
+            f"Your answer is not valid: {listed}. Answer with valid JSON only.", InvalidOutput(message)
         )
 
 
@@ -159,5 +159,5 @@ async def stream_checked(
         if shown or attempt + 1 == _ATTEMPTS:
             raise fit.error
         logger.info("the model's answer does not do; sending one more request: %s", fit.instruction)
-        said: list[Message] = [{"role": "assistant", "content": turn.text}] if turn.text else []
-        messages = [*messages, *said, {"role": "user", "content": fit.instruction}]
+        answer: list[Message] = [{"role": "assistant", "content": turn.text}] if turn.text else []
+        messages = [*messages, *answer, {"role": "user", "content": fit.instruction}]

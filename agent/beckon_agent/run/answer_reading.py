@@ -86,7 +86,7 @@ class AnswerReading:
         return details if details.logprobs == self._logprobs else replace(details, logprobs=self._logprobs)
 
 
-class Screen:
+class TextCallFilter:
     """The filter for calls read from text; `refused` are the refused ones."""
 
     def __init__(self, messages: Sequence[Message], declarations: Sequence[Declaration]) -> None:

@@ -15,7 +15,7 @@ from beckon_agent.core.model_types import (
 from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, StreamItem, TextDelta
 from beckon_agent.core.run_types import Options
 from beckon_agent.dialects.bare_json import PROMPTED
-from beckon_agent.dialects.base import Allows, Dialect, Reader, Rendered
+from beckon_agent.dialects.base import Allows, Dialect, Reader, RenderedConversation
 from beckon_agent.dialects.constrained import CONSTRAINED, answer_format
 from beckon_agent.dialects.registry import dialect_named, guess_dialect, native_dialect
 from beckon_agent.model.capabilities import needed_fields
@@ -32,7 +32,7 @@ from beckon_agent.model.instructions import (
 from beckon_agent.model.messages import pair_calls
 from beckon_agent.run.answer_check import Demand, ForcedCall, JsonOutput, stream_checked
 from beckon_agent.run.answer_constraint import AnswerConstraint, Outdated
-from beckon_agent.run.answer_reading import AnswerReading, Screen
+from beckon_agent.run.answer_reading import AnswerReading, TextCallFilter
 from beckon_agent.telemetry.run_spans import record_model
 from beckon_contract.resources.tools import Tool, declare
 from beckon_contract.schema.lowering import Profile
@@ -180,7 +180,7 @@ class DialectModel:
         messages, declarations, extra = self._say_in_words(dialect, messages, declarations, options)
         rendered = dialect.render(pair_calls(messages), declarations)
         request = _make_request(rendered, options, extra, own_format=dialect is CONSTRAINED)
-        screen = Screen(messages, declarations)
+        screen = TextCallFilter(messages, declarations)
         reader = self._make_reader(dialect, declarations, screen.allow_calls)
         reading = AnswerReading(reader, in_thread=screen.is_slow)
         answer = self._read_answer(
@@ -192,7 +192,7 @@ class DialectModel:
         self,
         request: ModelRequest,
         reading: AnswerReading,
-        screen: Screen,
+        screen: TextCallFilter,
         is_outdated: Callable[[], bool],
         *,
         native: bool,
@@ -306,7 +306,7 @@ def _allowed_tools(tools: Sequence[Tool], options: Options) -> Sequence[Tool]:
 
 
 def _make_request(
-    rendered: Rendered, options: Options, extra: Mapping[str, object], *, own_format: bool
+    rendered: RenderedConversation, options: Options, extra: Mapping[str, object], *, own_format: bool
 ) -> ModelRequest:
     return ModelRequest(
         messages=rendered.messages,

@@ -33,8 +33,8 @@ from beckon_contract.resources.tools import Tool
 
 def system_message(agent: Agent, options: Options) -> Message:
     """Return the one system message of a run: many servers take no second one."""
-    said = [text for text in (agent.system_prompt, options.instructions) if text]
-    return {"role": "system", "content": "\n\n".join(said)}
+    parts = [text for text in (agent.system_prompt, options.instructions) if text]
+    return {"role": "system", "content": "\n\n".join(parts)}
 
 
 def with_output_format(options: Options, agent: Agent) -> Options:

@@ -31,7 +31,7 @@ from beckon_agent.store.feed import Feed
 from beckon_agent.store.owed_answers import OwedAnswers
 from beckon_agent.store.push import PushTargets
 
-NOTHING = LogEntries()
+NO_ENTRIES = LogEntries()
 
 
 class StoreUnavailable(Exception):
@@ -53,7 +53,7 @@ class RunExists(ValueError):
 class Runs(Protocol):
     """Runs from their beginning to their end.
 
-    Methods with a parameter `said` store these events before their own change, both in one transaction.
+    Methods with a parameter `entries` store these events of the log in the transaction of their own change.
     """
 
     async def create(self, new: NewRun, *, holder: str | None, seconds: float) -> StoredRun:
@@ -116,7 +116,7 @@ class Runs(Protocol):
         ...
 
     async def suspend(
-        self, run_id: str, holder: str, said: LogEntries = NOTHING, *, forms: Collection[str] = ()
+        self, run_id: str, holder: str, entries: LogEntries = NO_ENTRIES, *, forms: Collection[str] = ()
     ) -> RunStatus:
         """Suspend a waiting run, without a holder; return its new status.
 
@@ -126,7 +126,7 @@ class Runs(Protocol):
         ...
 
     async def end_run(
-        self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING
+        self, run_id: str, holder: str | None, ended: Ended, entries: LogEntries = NO_ENTRIES
     ) -> bool:
         """Set a run's final status; return True if it had none.
 
@@ -153,11 +153,11 @@ class Journal(Protocol):
         holder: str,
         turn: StoredTurn,
         calls: Sequence[StoredCall],
-        said: LogEntries = NOTHING,
+        entries: LogEntries = NO_ENTRIES,
     ) -> None:
         """Store an answer of the model with its calls, all or nothing.
 
-        The events `said` before it are stored in the same transaction.
+        The `entries` of the log are stored in the same transaction.
         """
         ...
 
@@ -261,7 +261,7 @@ class Journal(Protocol):
 class EventLog(Protocol):
     """The published events of runs, for resuming a stream at any replica."""
 
-    async def append(self, run_id: str, holder: str, said: LogEntries) -> None:
+    async def append(self, run_id: str, holder: str, entries: LogEntries) -> None:
         """Store events; existing numbers stay as they are."""
         ...
 

@@ -23,7 +23,7 @@ class OwedAnswers(Protocol):
         """Return due answers; they are due again in `seconds`, unless one of the others is called."""
         ...
 
-    async def put_off(self, run_id: str, *, seconds: float) -> None:
+    async def postpone(self, run_id: str, *, seconds: float) -> None:
         """Count a failed attempt; the answer is due again in `seconds`."""
         ...
 

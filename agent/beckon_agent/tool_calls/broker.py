@@ -36,7 +36,7 @@ from beckon_agent.tool_calls.outcome import (
     trace_headers,
     unknown_outcome,
 )
-from beckon_agent.tool_calls.progress import Latest, OnReport, current_listener, read_report
+from beckon_agent.tool_calls.progress import GrowingReports, OnReport, current_listener, read_report
 from beckon_agent.tool_calls.recorded_events import record_call, record_problem, record_receipt
 from beckon_contract.cloudevents.events import (
     STRUCTURED_TYPE,
@@ -248,7 +248,9 @@ class BrokerRoute:
         async with self._session.post(
             self._url + path, data=body, headers=headers, timeout=PATIENCE, allow_redirects=False
         ) as response:
-            answer = await read_answer(response, Latest(hear) if hear else None, self._max_reply_bytes)
+            answer = await read_answer(
+                response, GrowingReports(hear) if hear else None, self._max_reply_bytes
+            )
         return self._to_outcome(call, answer)
 
     def _to_outcome(self, call: OutgoingCall, answer: ShimAnswer) -> CallOutcome:

@@ -19,7 +19,7 @@ from beckon_agent.tool_calls.validation import SHOWN_NAME, HandedBack, NeedsAppr
 from beckon_contract.failures import Reason
 from beckon_contract.inputs import FORM, InputRequest
 from beckon_contract.resources.tools import Tool
-from beckon_runtime.logs import about, point_to_log
+from beckon_runtime.logs import log_context, point_to_log
 
 
 class Dispatcher:
@@ -104,7 +104,7 @@ class ToolCaller:
         )
         name = call.tool_call.name[:SHOWN_NAME]
         with (
-            about(agent=agent.name, tool=name, event_id=event_id),
+            log_context(agent=agent.name, tool=name, event_id=event_id),
             trace_tool_call(call.tool_call, call.arguments, agent.name, known=known) as span,
         ):
             finished, outcome = await self._make_call(call, event_id, agent, remaining, may_be_late)
@@ -144,7 +144,7 @@ class ToolCaller:
         seconds = time.monotonic() - begun
         tool_call, result, tokens = call.tool_call, outcome.result, outcome.tokens
         finished = CallFinished(tool_call.id, tool_call.name, result, outcome.failed, seconds, tokens)
-        if self._observer is not None and isinstance(call.action, Tool) and not _goes_on(outcome):
+        if self._observer is not None and isinstance(call.action, Tool) and not _is_pending(outcome):
             self._observer.call_ended(call.action, tool_spans.outcome_label(finished))
         return finished, outcome
 
@@ -175,7 +175,7 @@ def refused_input(name: str, request: InputRequest) -> CallOutcome:
     return failed_outcome(Reason.DENIED, message)
 
 
-def _goes_on(outcome: CallOutcome) -> bool:
+def _is_pending(outcome: CallOutcome) -> bool:
     return outcome.later or outcome.input is not None
 
 

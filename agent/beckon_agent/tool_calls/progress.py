@@ -67,7 +67,7 @@ def _to_number(value: object) -> float | None:
     return value
 
 
-class Latest:
+class GrowingReports:
     """Passes on reports of growing progress only. Brokers may deliver two reports in the wrong order."""
 
     def __init__(self, pass_on: OnReport) -> None:

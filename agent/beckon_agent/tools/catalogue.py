@@ -253,6 +253,6 @@ def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str, Re
     try:
         read = parse_event_type(resource)
     except InvalidEventType:
-        said = resource.spec.get("description")
-        return "", None, None, said if isinstance(said, str) else "", None
+        description = resource.spec.get("description")
+        return "", None, None, description if isinstance(description, str) else "", None
     return read.type, read.source, read.broker, read.description, read.reference

@@ -80,10 +80,10 @@ class RankedTools:
         for end, turn in self._answered_turns(messages):
             known = memory.names_of_turn(turn)
             if known is None:
-                known = self.select_next(messages[:end], names, steady=_goes_on(messages[:end]))
+                known = self.select_next(messages[:end], names, steady=_is_mid_task(messages[:end]))
                 memory.store_names(turn, known)
             names = known
-        return self.select_next(messages, names, steady=_goes_on(messages), needed=needed)
+        return self.select_next(messages, names, steady=_is_mid_task(messages), needed=needed)
 
     def _answered_turns(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
         """Return the first answered turns, each as its end and a number.
@@ -100,7 +100,7 @@ class RankedTools:
         return turns
 
 
-def _goes_on(messages: Sequence[Message]) -> bool:
+def _is_mid_task(messages: Sequence[Message]) -> bool:
     """True if the model is in the middle of a task. Then the last message is a tool's."""
     return bool(messages) and messages[-1].get("role") == "tool"
 
@@ -244,7 +244,7 @@ class FittingTools:
         return self._memory[1]
 
 
-class Among:
+class AllowedToolsChooser:
     """Chooses among the allowed tools, ranked in the whole catalogue.
 
     So all users share one index, however many parts of the catalogue they may use.

@@ -83,9 +83,9 @@ def _print_report(report: Report) -> None:
     for tool in report.catalogue.tools.values():
         route = f"through Trigger {', '.join(tool.routes)}" if tool.routes else "directly"
         what = f"EventType {tool.namespace}/{tool.event_type}"
-        said = f" becomes {tool.name}({', '.join(tool.parameters.get('properties', {}))})"
+        signature = f" becomes {tool.name}({', '.join(tool.parameters.get('properties', {}))})"
         rest = f" {route}; {tool.parameters_from}{_reply_rules(tool)}"
-        out.print(Text.assemble(("ok       ", "green"), what, (said, "bold"), rest))
+        out.print(Text.assemble(("ok       ", "green"), what, (signature, "bold"), rest))
     for skipped in report.catalogue.skipped:
         out.print(
             Text(

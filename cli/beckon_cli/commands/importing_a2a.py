@@ -6,10 +6,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from beckon_cli.commands.importing_flow import How, Where, carry_out
+from beckon_cli.commands.importing_flow import ManifestOptions, ReportOptions, find_and_import
 from beckon_cli.errors import CommandError
 from beckon_cli.importing.a2a import WantedSkills, find_skills
-from beckon_cli.importing.candidates import Found, Tool
+from beckon_cli.importing.candidates import ImportSource, Tool
 from beckon_contract.catalogue.annotations import parse_timeout
 
 
@@ -30,10 +30,12 @@ class A2aSelection:
     ] = None
 
 
-_WHICH, _WHERE, _HOW = A2aSelection(), Where(), How()
+_WHICH, _WHERE, _HOW = A2aSelection(), ManifestOptions(), ReportOptions()
 
 
-def a2a(url: str, /, *, which: A2aSelection = _WHICH, where: Where = _WHERE, how: How = _HOW) -> None:
+def a2a(
+    url: str, /, *, which: A2aSelection = _WHICH, where: ManifestOptions = _WHERE, how: ReportOptions = _HOW
+) -> None:
     """Make EventTypes and Triggers of an A2A agent's skills; `importing` has the words of its help.
 
     Parameters
@@ -46,10 +48,10 @@ def a2a(url: str, /, *, which: A2aSelection = _WHICH, where: Where = _WHERE, how
     except ValueError as error:
         raise CommandError(f"--timeout: {error}", status=2) from None
 
-    def find() -> Found[Tool]:
+    def find() -> ImportSource[Tool]:
         token = which.token_file.read_text(encoding="utf-8").strip() if which.token_file else ""
         return find_skills(
             url, WantedSkills(which.select, which.name, which.credential, which.timeout, token)
         )
 
-    carry_out(find, where, how)
+    find_and_import(find, where, how)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from beckon_cli.errors import CommandError
 from beckon_cli.importing import report
-from beckon_cli.importing.candidates import Found, NoSource, Tool
+from beckon_cli.importing.candidates import ImportSource, NoSource, Tool
 from beckon_cli.importing.manifests import ADAPTER, NotOurs, Placement, manifest_files, write_files
 from beckon_cli.importing.report import find_differences
 from beckon_cli.output import err, out, print_json
@@ -21,7 +21,7 @@ from beckon_cli.output import err, out, print_json
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Where:
+class ManifestOptions:
     """Options for the manifests: folder, Broker, namespace and adapter."""
 
     output: Annotated[
@@ -37,7 +37,7 @@ class Where:
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class How:
+class ReportOptions:
     """Options for the action and its report: list, diff, strict, JSON."""
 
     list_: Annotated[
@@ -80,11 +80,14 @@ class ImportTarget:
     """
 
     folder: Path
-    make: Callable[[Found[Tool]], ImportedFiles]
+    make: Callable[[ImportSource[Tool]], ImportedFiles]
 
 
-def carry_out(
-    find: Callable[[], Found[Tool]], where: Where, how: How, project: ImportTarget | None = None
+def find_and_import(
+    find: Callable[[], ImportSource[Tool]],
+    where: ManifestOptions,
+    how: ReportOptions,
+    project: ImportTarget | None = None,
 ) -> None:
     """Find the tools, then list, compare, print or write them.
 
@@ -112,7 +115,7 @@ def carry_out(
     _require_tools(found, strict=how.strict)
 
 
-def _require_tools(found: Found[Tool], *, strict: bool) -> None:
+def _require_tools(found: ImportSource[Tool], *, strict: bool) -> None:
     """Fail with status 1 if nothing could be imported.
 
     With `strict`, fail as well if anything was skipped.
@@ -123,7 +126,7 @@ def _require_tools(found: Found[Tool], *, strict: bool) -> None:
         raise SystemExit(1)
 
 
-def _show_differences(found: Found[Tool], folder: Path, *, json: bool) -> int:
+def _show_differences(found: ImportSource[Tool], folder: Path, *, json: bool) -> int:
     """Show the changes an import would make in the folder.
 
     Returns 1 if there are any, else 0.
@@ -137,7 +140,7 @@ def _show_differences(found: Found[Tool], folder: Path, *, json: bool) -> int:
     return bool(changed)
 
 
-def _show_found(found: Found[Tool], *, json: bool) -> None:
+def _show_found(found: ImportSource[Tool], *, json: bool) -> None:
     if json:
         print_json(report.report_document(found))
         return
@@ -145,7 +148,9 @@ def _show_found(found: Found[Tool], *, json: bool) -> None:
         out.print(line)
 
 
-def _write_found(found: Found[Tool], where: Where, project: ImportTarget | None, *, json: bool) -> None:
+def _write_found(
+    found: ImportSource[Tool], where: ManifestOptions, project: ImportTarget | None, *, json: bool
+) -> None:
     placement = Placement(where.adapter, where.broker, where.namespace)
     written = list(manifest_files(found, placement, single=where.single))
     folder = project.folder if project else where.output

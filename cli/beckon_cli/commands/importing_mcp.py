@@ -10,9 +10,9 @@ import httpx2
 from cyclopts import Parameter
 
 from beckon_adapter.mcp.authentication import SignedInAuth
-from beckon_cli.commands.importing_flow import How, ImportTarget, Where, carry_out
+from beckon_cli.commands.importing_flow import ImportTarget, ManifestOptions, ReportOptions, find_and_import
 from beckon_cli.errors import CommandError
-from beckon_cli.importing.candidates import Found, Service, Tool
+from beckon_cli.importing.candidates import ImportSource, Service, Tool
 from beckon_cli.importing.mcp.project import (
     MANIFESTS,
     CommandOptions,
@@ -24,7 +24,7 @@ from beckon_cli.importing.mcp.project import (
 )
 from beckon_cli.importing.mcp.service import Bridge, cluster_service, local_service
 from beckon_cli.importing.mcp.sign_in import BrowserSignIn
-from beckon_cli.importing.mcp.tools import BearerToken, NoPlace, Place, Wanted, find_tools
+from beckon_cli.importing.mcp.tools import BearerToken, McpOptions, NoPlace, Place, find_tools
 from beckon_cli.output import err
 
 
@@ -82,15 +82,15 @@ class Image:
     ] = False
 
 
-_WHICH, _WHERE, _HOW, _IMAGE = McpSelection(), Where(), How(), Image()
+_WHICH, _WHERE, _HOW, _IMAGE = McpSelection(), ManifestOptions(), ReportOptions(), Image()
 
 
 def mcp(
     *server: Annotated[str, Parameter(allow_leading_hyphen=True)],
     which: McpSelection = _WHICH,
     image: Image = _IMAGE,
-    where: Where = _WHERE,
-    how: How = _HOW,
+    where: ManifestOptions = _WHERE,
+    how: ReportOptions = _HOW,
 ) -> None:
     """Make EventTypes and Triggers of an MCP server's tools; `importing` has the words of its help.
 
@@ -111,8 +111,8 @@ def mcp(
         bridge = Bridge(name, where.namespace, plain=image.deployment, broker=where.broker)
         return cluster_service(bridge) if project else local_service(bridge, place.command)
 
-    def found() -> Found[Tool]:
-        wanted = Wanted(which.select, which.name, which.credential)
+    def found() -> ImportSource[Tool]:
+        wanted = McpOptions(which.select, which.name, which.credential)
         try:
             if which.login:
                 return _find_signed_in(place, which, wanted, service_of)
@@ -122,12 +122,12 @@ def mcp(
         except NoPlace as error:
             raise CommandError(str(error), status=2) from None
 
-    carry_out(found, where, how, project)
+    find_and_import(found, where, how, project)
 
 
 def _find_signed_in(
-    place: Place, which: McpSelection, wanted: Wanted, service_of: Callable[[str], Service]
-) -> Found[Tool]:
+    place: Place, which: McpSelection, wanted: McpOptions, service_of: Callable[[str], Service]
+) -> ImportSource[Tool]:
     """Return the tools that a person who signs in may see; write the sign-in to `--token-file`."""
     with BrowserSignIn(place.url, which.client_id) as browser:
         found = find_tools(place, replace(wanted, auth=browser.auth), service_of)
@@ -158,7 +158,7 @@ def _parse_place(server: Sequence[str]) -> Place:
         raise CommandError(str(error), status=2) from None
 
 
-def _check_flags(place: Place, where: Where, image: Image) -> None:
+def _check_flags(place: Place, where: ManifestOptions, image: Image) -> None:
     """Raise `CommandError` for contradictory flags or a missing variable."""
     if image != _IMAGE and not place.command:
         raise CommandError("--into, --env and the like are for a command; a URL runs elsewhere", status=2)
@@ -173,12 +173,12 @@ def _check_flags(place: Place, where: Where, image: Image) -> None:
         raise CommandError(f"--env {missing[0]}: the environment here has none; export it first", status=2)
 
 
-def _project_target(place: Place, where: Where, image: Image, how: How) -> ImportTarget:
+def _project_target(place: Place, where: ManifestOptions, image: Image, how: ReportOptions) -> ImportTarget:
     into = image.into or Path()
     # A path that cannot be written is reported before the server is started.
     recipe = None if how.diff else recipe_of(place.command, image.base_image)
 
-    def make(found: Found[Tool]) -> CommandProject:
+    def make(found: ImportSource[Tool]) -> CommandProject:
         options = CommandOptions(image.image, image.base_image, image.env, image.secret, image.renew)
         bridge = Bridge(found.title, where.namespace, plain=image.deployment, broker=where.broker)
         return make_project(into, recipe or recipe_of(place.command, image.base_image), bridge, options)

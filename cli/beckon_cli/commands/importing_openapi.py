@@ -7,9 +7,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from beckon_cli.commands.importing_flow import How, Where, carry_out
+from beckon_cli.commands.importing_flow import ManifestOptions, ReportOptions, find_and_import
 from beckon_cli.errors import CommandError
-from beckon_cli.importing.candidates import Found, Tool
+from beckon_cli.importing.candidates import ImportSource, Tool
 from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import OpenApiOptions
 from beckon_cli.importing.openapi.openapi3 import ServerChoice
@@ -58,11 +58,16 @@ class OpenApiSelection:
     ] = None
 
 
-_WHICH, _WHERE, _HOW = OpenApiSelection(), Where(), How()
+_WHICH, _WHERE, _HOW = OpenApiSelection(), ManifestOptions(), ReportOptions()
 
 
 def openapi(
-    source: str, /, *, which: OpenApiSelection = _WHICH, where: Where = _WHERE, how: How = _HOW
+    source: str,
+    /,
+    *,
+    which: OpenApiSelection = _WHICH,
+    where: ManifestOptions = _WHERE,
+    how: ReportOptions = _HOW,
 ) -> None:
     """Make EventTypes, Triggers and rules of an API's description; `importing` has the words of its help.
 
@@ -71,10 +76,10 @@ def openapi(
     source
         A file or a URL.
     """
-    carry_out(lambda: _find_operations(source, which), where, how)
+    find_and_import(lambda: _find_operations(source, which), where, how)
 
 
-def _find_operations(source: str, which: OpenApiSelection) -> Found[Tool]:
+def _find_operations(source: str, which: OpenApiSelection) -> ImportSource[Tool]:
     if which.server and not which.server.isdecimal() and "://" not in which.server:
         raise CommandError(
             f"--server {which.server!r} is neither https://HOST/PATH nor a number that --list shows", status=2

@@ -44,7 +44,7 @@ def misspelt(given: Iterable[str]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def foreground_of_our_own() -> Iterator[None]:
+def hold_foreground() -> Iterator[None]:
     """Hold the terminal's foreground, if `make` and a terminal are there; else do nothing."""
     if "MAKELEVEL" not in os.environ or not sys.stdin.isatty():
         yield
@@ -119,7 +119,7 @@ def up(
     settings = load_settings(**asdict(flags))
     if settings.uses_local_model:
         require_model(yes=yes)
-    with foreground_of_our_own():
+    with hold_foreground():
         asyncio.run(_until_interrupted(settings, watch=watch, durable=durable))
 
 

@@ -16,7 +16,7 @@ from beckon_adapter.a2a import PARAMETERS
 from beckon_adapter.rule import check_fixed_url
 from beckon_cli.importing.candidates import (
     Credential,
-    Found,
+    ImportSource,
     NamedByObjects,
     NoSource,
     Skipped,
@@ -127,7 +127,7 @@ class ImportedSkill(NamedByObjects):
         return bearer_credential(self.rule.get("credential", ""))
 
 
-def find_skills(address: str, wanted: WantedSkills) -> Found[ImportedSkill]:
+def find_skills(address: str, wanted: WantedSkills) -> ImportSource[ImportedSkill]:
     """Read an agent's card and return the results of the import. Raises `NoSource`."""
     place, card = _read_card(address, wanted.token)
     interface = card.find_interface()
@@ -139,7 +139,7 @@ def find_skills(address: str, wanted: WantedSkills) -> Found[ImportedSkill]:
         raise NoSource(f"{place}: the agent's address cannot be called: {error}") from None
     name = source_name(wanted.name or card.name or "agent")
     results = list(_import_skills(card, name, url, version, wanted))
-    return Found(
+    return ImportSource(
         importer="a2a",
         noun="skill",
         title=name,
@@ -197,6 +197,6 @@ def _name_skill(skill_id: str, agent: str, name: str) -> str:
 
 def _describe(skill: CardSkill) -> str:
     """Return the description for a model, with some of the card's examples."""
-    said = skill.description.strip() or skill.name.strip() or f"Use the skill {skill.id}."
+    description = skill.description.strip() or skill.name.strip() or f"Use the skill {skill.id}."
     examples = "; ".join(each.strip() for each in skill.examples[:_MOST_EXAMPLES] if each.strip())
-    return f"{said} For example: {examples}" if examples else said
+    return f"{description} For example: {examples}" if examples else description

@@ -190,7 +190,7 @@ Tool_co = TypeVar("Tool_co", bound=Tool, covariant=True)
 
 
 @dataclass(frozen=True)
-class Found(Generic[Tool_co]):
+class ImportSource(Generic[Tool_co]):
     """A source and the results for its chosen items.
 
     `importer` is the word after `beckon import`, `noun` its word for one item. `name` is the name of a file

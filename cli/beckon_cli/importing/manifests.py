@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from beckon_cli.importing.candidates import Found, Source, Tool
+from beckon_cli.importing.candidates import ImportSource, Source, Tool
 from beckon_contract.catalogue.annotations import IMPORTED_FROM, PARAMETERS
 from beckon_contract.kubernetes_objects import Resource
 from beckon_sources.folders import read_file
@@ -168,7 +168,9 @@ class Placement:
     namespace: str = ""
 
 
-def manifest_files(found: Found[Tool], placement: Placement, *, single: bool = False) -> Iterator[Written]:
+def manifest_files(
+    found: ImportSource[Tool], placement: Placement, *, single: bool = False
+) -> Iterator[Written]:
     """Yield one file for each tool, or a single file for all.
 
     Tools with a Service for their calls are always in a single file.
@@ -184,7 +186,7 @@ def manifest_files(found: Found[Tool], placement: Placement, *, single: bool = F
         yield Written(f"{tool.object_name}{SUFFIX}", texts[tool.what], frozenset({tool.what}))
 
 
-def _file_text(found: Found[Tool], tool: Tool, placement: Placement) -> str:
+def _file_text(found: ImportSource[Tool], tool: Tool, placement: Placement) -> str:
     notes = [
         f"Made by `beckon import {found.importer}` of {found.source.name}: {tool.what}. "
         "Another import replaces this.",
@@ -195,7 +197,7 @@ def _file_text(found: Found[Tool], tool: Tool, placement: Placement) -> str:
     return event_type + write_manifest(_trigger_manifest(found, tool, placement))
 
 
-def _event_type(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
+def _event_type(found: ImportSource[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
     annotations = {
         IMPORTED_FROM: found.source.mark(tool.what),
         **tool.annotations,
@@ -209,7 +211,7 @@ def _event_type(found: Found[Tool], tool: Tool, placement: Placement) -> dict[st
     }
 
 
-def _trigger_manifest(found: Found[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
+def _trigger_manifest(found: ImportSource[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
     subscriber: dict[str, Any] = {"uri": placement.adapter}
     if found.service:
         service = found.service

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from rich.text import Text
 
-from beckon_cli.importing.candidates import Found, Part, Skipped, Source, Tool
+from beckon_cli.importing.candidates import ImportSource, Part, Skipped, Source, Tool
 from beckon_cli.importing.manifests import Changes
 from beckon_contract.catalogue.annotations import (
     A2A,
@@ -45,7 +45,7 @@ class Difference:
     how: str = ""
 
 
-def find_differences(folder: Path, found: Found[Tool]) -> Iterator[Difference]:
+def find_differences(folder: Path, found: ImportSource[Tool]) -> Iterator[Difference]:
     """Yield the differences from an earlier import into the folder.
 
     A tool that is still in the source but was not chosen this time is not gone.
@@ -74,11 +74,11 @@ def _imported_before(folder: Path, source: Source) -> dict[str, Resource]:
 def _find_changes(before: Resource, now: Tool) -> Iterator[str]:
     if str(before.spec.get("description", "")).strip() != now.description.strip():
         yield "another description"
-    if said := parameters_changed(_parameters_of(before), now.parameters):
-        yield said
-    for names, said in ((_HINTS, "other hints"), (_RULES, "another rule"), (_RESULTS, "other results")):
+    if change := parameters_changed(_parameters_of(before), now.parameters):
+        yield change
+    for names, change in ((_HINTS, "other hints"), (_RULES, "another rule"), (_RESULTS, "other results")):
         if any(before.annotations.get(name) != now.annotations.get(name) for name in names):
-            yield said
+            yield change
 
 
 def _parameters_of(resource: Resource) -> Mapping[str, Any]:
@@ -88,7 +88,7 @@ def _parameters_of(resource: Resource) -> Mapping[str, Any]:
         return {}
 
 
-def required_settings(found: Found[Tool]) -> Iterator[Text]:
+def required_settings(found: ImportSource[Tool]) -> Iterator[Text]:
     """Yield the adapter settings required by the imported tools.
 
     The adapter's owner must set them before any of the tools can be called.
@@ -113,7 +113,7 @@ def required_settings(found: Found[Tool]) -> Iterator[Text]:
             yield Text(f"  where {name} must send {wanted}")
 
 
-def hosts_of(found: Found[Tool]) -> list[str]:
+def hosts_of(found: ImportSource[Tool]) -> list[str]:
     """Return the hosts of the tools' URLs, as the adapter expects them.
 
     A host has a scheme unless it is https.
@@ -159,7 +159,7 @@ def _secret_file(name: str, part: Part | None) -> str:
     return f"{name}-{suffix}.secret" if suffix else f"{name}.secret"
 
 
-def _credential_entry(found: Found[Tool], name: str, part: Part, file: str) -> str:
+def _credential_entry(found: ImportSource[Tool], name: str, part: Part, file: str) -> str:
     """Return one credential as the adapter's setting has it."""
     called = sorted({_host_of(each.url) for each in found.tools if each.url and each.credential.name == name})
     kind, sent = ("header", "Cookie") if part.kind == "cookie" else (part.kind, part.name)
@@ -167,7 +167,7 @@ def _credential_entry(found: Found[Tool], name: str, part: Part, file: str) -> s
     return f"{{name: {name}, hosts: [{', '.join(called)}], type: {kind}{as_}, file: {file}}}"
 
 
-def credential_parts(found: Found[Tool]) -> Mapping[str, list[Part]]:
+def credential_parts(found: ImportSource[Tool]) -> Mapping[str, list[Part]]:
     """Return the parts of each credential, by its name."""
     needed: dict[str, dict[tuple[str, str], Part]] = {}
     for each in found.tools:
@@ -181,21 +181,21 @@ def credential_parts(found: Found[Tool]) -> Mapping[str, list[Part]]:
 _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
 
 
-def list_items(found: Found[Tool]) -> Iterator[Text]:
+def list_items(found: ImportSource[Tool]) -> Iterator[Text]:
     """Yield a line for each chosen item and server, then the counts."""
     for each in found.results:
         what = f"{each.what}  [{', '.join(each.tags)}]" if each.tags else each.what
         if isinstance(each, Skipped):
             yield _skipped_line(what, each.reason)
         else:
-            said = f"  {each.description.splitlines()[0][:80]}"
-            yield Text.assemble((each.name, "bold cyan"), f"  {what}", (said, "dim"))
+            summary = f"  {each.description.splitlines()[0][:80]}"
+            yield Text.assemble((each.name, "bold cyan"), f"  {what}", (summary, "dim"))
     for number, server in enumerate(found.servers, start=1):
         yield Text(f"server {number}  {server or '(none)'}")
     yield Text(count_outcomes(found))
 
 
-def report_import(found: Found[Tool], changes: Changes | None) -> Iterator[Text]:
+def report_import(found: ImportSource[Tool], changes: Changes | None) -> Iterator[Text]:
     """Yield the report of an import as lines.
 
     They are the files, the skipped items, the counts, and the settings required of the adapter's owner.
@@ -209,7 +209,7 @@ def report_import(found: Found[Tool], changes: Changes | None) -> Iterator[Text]
     yield from required_settings(found)
 
 
-def count_outcomes(found: Found[Tool], changes: Changes | None = None) -> str:
+def count_outcomes(found: ImportSource[Tool], changes: Changes | None = None) -> str:
     """Return the number of items and of each outcome, in one line."""
     chosen = f" ({len(found.results)} chosen)" if len(found.results) < len(found.present) else ""
     line = f"{_thing_names(found)}{chosen}, {len(found.tools)} imported, {len(found.skipped)} skipped"
@@ -219,7 +219,7 @@ def count_outcomes(found: Found[Tool], changes: Changes | None = None) -> str:
     return f"{line}; files: {', '.join(f'{count} {what}' for count, what in done)}"
 
 
-def report_document(found: Found[Tool], changes: Changes | None = None) -> dict[str, object]:
+def report_document(found: ImportSource[Tool], changes: Changes | None = None) -> dict[str, object]:
     """Return the report as a JSON document, for programs.
 
     The key for an item's name at the source depends on the importer: it is `found.noun`.
@@ -247,20 +247,20 @@ def report_document(found: Found[Tool], changes: Changes | None = None) -> dict[
     }
 
 
-def list_differences(found: Found[Tool], changed: Sequence[Difference]) -> Iterator[Text]:
+def list_differences(found: ImportSource[Tool], changed: Sequence[Difference]) -> Iterator[Text]:
     """Yield a line for each difference from a folder, then their number."""
     for each in changed:
         yield Text.assemble((f"{each.state:<9}", "yellow"), each.what, f": {each.how}" if each.how else "")
     yield Text(f"{_thing_names(found)}, {len(changed)} differ")
 
 
-def differences_document(found: Found[Tool], changed: Sequence[Difference]) -> dict[str, object]:
+def differences_document(found: ImportSource[Tool], changed: Sequence[Difference]) -> dict[str, object]:
     """Return the differences as a JSON document, for programs."""
     lines = [{"difference": each.state, found.noun: each.what, "how": each.how} for each in changed]
     return {"title": found.title, "differences": lines}
 
 
-def _thing_names(found: Found[Tool]) -> str:
+def _thing_names(found: ImportSource[Tool]) -> str:
     all_of = len(found.present)
     return f"{found.title}: {all_of} {found.noun}{'' if all_of == 1 else 's'}"
 

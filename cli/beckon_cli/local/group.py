@@ -34,7 +34,7 @@ class _GroupMember(DrainingServer):
         super().__init__(config, ports_of_process=members)
         self._listener = listener
 
-    async def run_among_others(self) -> None:
+    async def serve_in_group(self) -> None:
         """Serve at the listener until `should_exit`."""
         with self._listener:
             await self.serve([self._listener])
@@ -95,7 +95,7 @@ async def _serve(servers: Sequence[_GroupMember]) -> None:
             server.should_exit = True
 
     on_stop_signal(stop)
-    await asyncio.gather(*(server.run_among_others() for server in servers))
+    await asyncio.gather(*(server.serve_in_group() for server in servers))
     logger.info("stopped")
 
 

@@ -91,8 +91,10 @@ class Platform:
     @property
     def _own_agent(self) -> tuple[str, str]:
         """The namespace and the name of the service's own agent."""
-        said = self._environment.get
-        return said("BECKON_AGENT_NAMESPACE") or DEFAULT_NAMESPACE, said("BECKON_AGENT_NAME") or "beckon"
+        setting = self._environment.get
+        return setting("BECKON_AGENT_NAMESPACE") or DEFAULT_NAMESPACE, setting(
+            "BECKON_AGENT_NAME"
+        ) or "beckon"
 
     def start(self) -> None:
         """Start every process, the tools first: they start while this process imports the services.

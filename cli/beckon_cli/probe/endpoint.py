@@ -27,7 +27,7 @@ _MAX_BYTES = 4 * 1024 * 1024
 
 
 @dataclass
-class Visits:
+class ToolDeliveries:
     """The deliveries to one tool: how often each call came, and the most at the same time."""
 
     runs: Counter[str] = field(default_factory=Counter)
@@ -63,7 +63,7 @@ class Endpoint:
     def __init__(self, url: str, refusing_url: str, behaviours: Mapping[str, Behaviour]) -> None:
         self.url = url
         self.refusing_url = refusing_url
-        self.visits: defaultdict[str, Visits] = defaultdict(Visits)
+        self.visits: defaultdict[str, ToolDeliveries] = defaultdict(ToolDeliveries)
         self.replies: defaultdict[str, list[CloudEvent]] = defaultdict(list)
         self.letters: defaultdict[str, list[DeadLetter]] = defaultdict(list)
         self.reply_trigger = ""

@@ -151,13 +151,13 @@ async def _choose_reply_trigger(probe: Probe) -> None:
         )
     # The other Triggers bring it at about the same time, or never.
     found = await endpoint.wait_for_reply(len(_FILTERS), reply, probe.options.settle)
-    narrow = [name for name in _FILTERS if name in found and not _brought(endpoint, name, foreign)]
+    narrow = [name for name in _FILTERS if name in found and not _has_reply(endpoint, name, foreign)]
     endpoint.reply_trigger = next(
         iter([*narrow, *(name for name in reversed(list(_FILTERS)) if name in found)])
     )
 
 
-def _brought(endpoint: Endpoint, trigger: str, event_id: str) -> bool:
+def _has_reply(endpoint: Endpoint, trigger: str, event_id: str) -> bool:
     return any(event.id == event_id for event in endpoint.replies[trigger])
 
 

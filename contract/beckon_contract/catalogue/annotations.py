@@ -33,7 +33,7 @@ _CURE = "write the JSON Schema in annotation "
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DecodedParameters:
     """A decoded parameters document and the field it was read from, `NOWHERE` without one."""
 
     document: object
@@ -48,7 +48,7 @@ class BrokenPlace(ValueError):
         self.place, self.reason, self.message = place, reason, message
 
 
-def find_parameters(event_type: EventType) -> Found:
+def find_parameters(event_type: EventType) -> DecodedParameters:
     """Return the parameters of an EventType as they are written, an empty mapping without any.
 
     Raises `BrokenPlace` for the first place that is filled and unusable, so that nothing an author wrote is
@@ -62,19 +62,19 @@ def find_parameters(event_type: EventType) -> Found:
     if event_type.schema is not None:
         message = f"{event_type.schema[:80]!r} is not fetched; write a data: URI here, or {_CURE}{PARAMETERS}"
         raise BrokenPlace(event_type.schema_field, "RemoteSchema", message)
-    return Found({}, NOWHERE)
+    return DecodedParameters({}, NOWHERE)
 
 
-def find_returns(event_type: EventType) -> Found | None:
+def find_returns(event_type: EventType) -> DecodedParameters | None:
     """Return the schema of an EventType's results as it is written, or `None`; raise `BrokenPlace`."""
     text = event_type.annotations.get(RETURNS, "")
     if not text.strip():
         return None
     place = _annotation(RETURNS)
-    return Found(decode(text, place, RETURNS), place)
+    return DecodedParameters(decode(text, place, RETURNS), place)
 
 
-def _places(event_type: EventType, prefix: str = "") -> Iterator[Found]:
+def _places(event_type: EventType, prefix: str = "") -> Iterator[DecodedParameters]:
     """Yield the documents of the filled places.
 
     They are decoded one by one; `prefix` says which manifest it is.
@@ -83,13 +83,13 @@ def _places(event_type: EventType, prefix: str = "") -> Iterator[Found]:
         text = event_type.annotations.get(name, "")
         if text.strip():
             place = prefix + _annotation(name)
-            yield Found(decode(text, place), place)
+            yield DecodedParameters(decode(text, place), place)
     if event_type.schema_data is not None:
         place = f"{prefix}spec.schemaData"
-        yield Found(decode(event_type.schema_data, place), place)
+        yield DecodedParameters(decode(event_type.schema_data, place), place)
     if event_type.schema is not None and event_type.schema[:5].lower() == "data:":
         place = prefix + event_type.schema_field
-        yield Found(decode(_open_data_uri(event_type.schema, place), place), place)
+        yield DecodedParameters(decode(_open_data_uri(event_type.schema, place), place), place)
 
 
 def last_applied(event_type: EventType) -> EventType | None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from beckon_contract.catalogue.annotations import (
     TOOL_NAME,
     BrokenPlace,
-    Found,
+    DecodedParameters,
     Options,
     find_parameters,
     find_returns,
@@ -80,7 +80,9 @@ def read_declaration(resource: Resource) -> Declared | Refusal | Skipped:
         )
 
 
-def _normalised(convert: Callable[[object], Mapping[str, Any]], found: Found) -> Mapping[str, Any]:
+def _normalised(
+    convert: Callable[[object], Mapping[str, Any]], found: DecodedParameters
+) -> Mapping[str, Any]:
     try:
         return convert(found.document)
     except SchemaError as error:

@@ -69,7 +69,7 @@ _ALIKE = 0.8
 _COMPARED = 128  # characters; comparing costs their square
 
 
-class Miss(NamedTuple):
+class NoRoute(NamedTuple):
     """The reason for a call without a route.
 
     `reason` is one word for a condition, `message` says what to write.
@@ -90,7 +90,7 @@ class NearMisses:
         self._table = table
         self._elsewhere = elsewhere or self._asking_for
 
-    def explain(self, namespace: str, broker: str, attributes: Attributes) -> Miss:
+    def explain(self, namespace: str, broker: str, attributes: Attributes) -> NoRoute:
         """Return the nearest miss for a call on a Broker, with advice."""
         event_type = str(attributes["type"])
         finders = (
@@ -100,7 +100,7 @@ class NearMisses:
             self._in_other_namespaces(namespace, attributes),
             self._misspelt(namespace, event_type),
         )
-        reason, miss = next((found for finder in finders for found in finder), Miss("NoTrigger", ""))
+        reason, miss = next((found for finder in finders for found in finder), NoRoute("NoTrigger", ""))
         if not miss and (namespace, broker) not in self._brokers_with_triggers:
             miss = f"namespace {namespace!r} has no Trigger on Broker {broker!r}"
         message = f"no Trigger brings events of type {event_type!r} from Broker {broker!r} to a service"
@@ -110,32 +110,32 @@ class NearMisses:
                 f"; write a Trigger with spec.broker: {broker}, spec.filter.attributes: "
                 f"{{type: {event_type}}} and the service as spec.subscriber"
             )
-        return Miss(reason, message)
+        return NoRoute(reason, message)
 
-    def _passing(self, namespace: str, broker: str, attributes: Attributes) -> Iterator[Miss]:
+    def _passing(self, namespace: str, broker: str, attributes: Attributes) -> Iterator[NoRoute]:
         """Yield Triggers for the call, unready or of another Broker."""
         for listener in self._table.passing(namespace, attributes):
             name, other = listener.trigger.name, listener.trigger.broker
             if other == broker:
                 text = f"Trigger {name!r} passes it and is not ready ({listener.not_ready})"
-                yield Miss("TriggerNotReady", text)
+                yield NoRoute("TriggerNotReady", text)
             elif not listener.catches_all:
-                yield Miss("OtherBroker", f"Trigger {name!r} passes it and listens to Broker {other!r}")
+                yield NoRoute("OtherBroker", f"Trigger {name!r} passes it and listens to Broker {other!r}")
 
-    def _broken(self, namespace: str, event_type: str) -> Iterator[Miss]:
+    def _broken(self, namespace: str, event_type: str) -> Iterator[NoRoute]:
         for broken in self._broken_by_type.get((namespace, event_type), ()):
             text = f"Trigger {broken.resource.name!r} has mistakes ({broken.problems[0]})"
-            yield Miss("InvalidTrigger", text)
+            yield NoRoute("InvalidTrigger", text)
 
-    def _differing(self, namespace: str, event_type: str, attributes: Attributes) -> Iterator[Miss]:
+    def _differing(self, namespace: str, event_type: str, attributes: Attributes) -> Iterator[NoRoute]:
         for listener in self._table.by_type.get((namespace, event_type), ()):
             differences = "; ".join(_differences(listener, attributes))
             if differences:
                 name = listener.trigger.name
                 text = f"Trigger {name!r} asks for this type and does not pass it: {differences}"
-                yield Miss("FilterMismatch", text)
+                yield NoRoute("FilterMismatch", text)
 
-    def _in_other_namespaces(self, namespace: str, attributes: Attributes) -> Iterator[Miss]:
+    def _in_other_namespaces(self, namespace: str, attributes: Attributes) -> Iterator[NoRoute]:
         for listener in self._elsewhere(str(attributes["type"])):
             trigger = listener.trigger
             if trigger.namespace != namespace and trigger.filter(attributes):
@@ -143,12 +143,12 @@ class NearMisses:
                     f"Trigger {trigger.name!r} in namespace {trigger.namespace!r} asks for it, "
                     "but a Trigger gets events of Brokers in its own namespace only"
                 )
-                yield Miss("OtherNamespace", text)
+                yield NoRoute("OtherNamespace", text)
 
     def _asking_for(self, event_type: str) -> Iterable[Listener]:
         return self._by_type_alone.get(event_type, ())
 
-    def _misspelt(self, namespace: str, event_type: str) -> Iterator[Miss]:
+    def _misspelt(self, namespace: str, event_type: str) -> Iterator[NoRoute]:
         if len(event_type) > _COMPARED:
             return
         near = get_close_matches(event_type, self._neighbours(namespace, event_type), n=1, cutoff=_ALIKE)
@@ -158,7 +158,7 @@ class NearMisses:
                 f"Trigger {trigger.name!r} comes nearest: attribute type: its filter wants {wanted!r}, "
                 f"the call has {event_type!r}"
             )
-            yield Miss("FilterMismatch", text)
+            yield NoRoute("FilterMismatch", text)
 
     def _neighbours(self, namespace: str, event_type: str) -> list[str]:
         """Return types with a similar beginning or end. The mistake may be anywhere in the other half."""

@@ -262,7 +262,7 @@ def route_document(found: CallRoute) -> dict[str, Any]:
             "name": subscriber.name,
         },
     }
-    return {"trigger": found.trigger} | {name: said for name, said in optional.items() if said is not None}
+    return {"trigger": found.trigger} | {name: value for name, value in optional.items() if value is not None}
 
 
 def read_routes(status: Mapping[str, Any]) -> list[CallRoute]:

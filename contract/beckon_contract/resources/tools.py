@@ -284,7 +284,7 @@ def read_tool(resource: Resource) -> Tool | Refusal:
             dispatch=_dispatch(spec.get("dispatch")),
             idempotent=spec.get("idempotent") is True,
             read_only=spec.get("readOnly") is True,
-            destructive=_said(spec.get("destructive")),
+            destructive=_optional_flag(spec.get("destructive")),
             reply="any" if spec.get("reply") == "any" else "event",
             reply_attribute=_optional(spec, "replyAttribute"),
             broker=_optional(spec, "broker") or "default",
@@ -385,5 +385,5 @@ def _dispatch(value: object) -> Dispatch:
     raise ValueError(f"dispatch is {value!r}, neither broker nor direct")
 
 
-def _said(value: object) -> bool | None:
+def _optional_flag(value: object) -> bool | None:
     return value if isinstance(value, bool) else None

@@ -67,7 +67,7 @@ def absorb(base: Schema, branches: Sequence[Schema]) -> Schema:
 
 def _both(first: Schema, second: Schema) -> Schema:
     merged = dict(first)
-    for keyword, value in _apart(first, second).items():
+    for keyword, value in _drop_linked(first, second).items():
         if keyword not in merged:
             merged[keyword] = value
         elif keyword in _COMBINE:
@@ -75,7 +75,7 @@ def _both(first: Schema, second: Schema) -> Schema:
     return merged
 
 
-def _apart(first: Schema, second: Schema) -> Schema:
+def _drop_linked(first: Schema, second: Schema) -> Schema:
     """Drop the first schema's groups of keywords from the second."""
     taken = {keyword for group in _LINKED if first.keys() & set(group) for keyword in group}
     return {keyword: value for keyword, value in second.items() if keyword not in taken}
@@ -96,7 +96,7 @@ def _schemas(first: Any, second: Any) -> Any:
     return {"allOf": [first, second]}
 
 
-def _closer(first: Any, second: Any) -> Any:
+def _combine_closed(first: Any, second: Any) -> Any:
     """Combine `additionalProperties`: whichever closes the object."""
     return False if second is False else first
 
@@ -125,7 +125,7 @@ def _names_of_both(first: list[str], second: list[str]) -> list[str]:
 
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
-    "additionalProperties": _closer,
+    "additionalProperties": _combine_closed,
     "enum": _values,
     "exclusiveMaximum": min,
     "exclusiveMinimum": max,

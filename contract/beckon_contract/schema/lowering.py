@@ -15,15 +15,15 @@ from typing import Any
 from beckon_contract.schema.expansion import Expansion, Stack
 from beckon_contract.schema.keywords import TYPES, Schema, rebuild, without_extensions
 from beckon_contract.schema.openai import (
-    absorbed,
+    absorb_branches,
     alternatives,
     describe,
     distribute,
+    flatten_root,
     items_of,
     lower_for_openai,
     lower_for_openai_strict,
     lower_whole,
-    rooted,
     types_of,
     without_alternatives,
 )
@@ -44,7 +44,11 @@ _ANYTHING = ("string", "number", "boolean")
 def lower_for_gemini(schema: Schema) -> Schema:
     """Return a schema in normal form as Gemini accepts it."""
     expansion = Expansion(schema)
-    return {"type": "object", "properties": {}, **_Gemini(expansion).members(*rooted(schema, expansion))}
+    return {
+        "type": "object",
+        "properties": {},
+        **_Gemini(expansion).members(*flatten_root(schema, expansion)),
+    }
 
 
 class _Gemini:
@@ -73,7 +77,7 @@ class _Gemini:
         if not lowered:
             return self.members({**base, "type": "null"}, stack)
         if "properties" in base:
-            return self.members(*absorbed(base, lowered, stack))
+            return self.members(*absorb_branches(base, lowered, stack))
         each = [self.members(distribute(base, branch), inner) for branch, inner in lowered]
         flat = [inner for one in each for inner in one.get("anyOf", [one])]
         if nullable:
@@ -161,7 +165,7 @@ class _LlamaCpp:
 
     def _union(self, base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -> Schema:
         if "properties" in base:
-            return self.members(*absorbed(base, branches, stack))
+            return self.members(*absorb_branches(base, branches, stack))
         each = [self.members(distribute(base, branch), inner) for branch, inner in branches]
         description = describe(base, set())
         return {"anyOf": each, "description": description} if description else {"anyOf": each}

@@ -33,7 +33,7 @@ def _literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _always(value: Any) -> str:
+def _constant(value: Any) -> str:
     return f"always {_literal(value)}"
 
 
@@ -51,7 +51,7 @@ def _plain(text: str) -> Callable[[Any], str]:
 
 _PHRASES: dict[str, Callable[[Any], str | None]] = {
     "enum": _one_of,
-    "const": _always,
+    "const": _constant,
     "format": _plain("format: {}"),
     "pattern": _plain("matches {}"),
     "minLength": _plain("at least {} characters"),
@@ -81,10 +81,10 @@ def describe(schema: Schema, dropped: frozenset[str] | set[str]) -> str:
     ]
     if schema.get("not") == {}:
         phrases.append("must not be given")
-    said = "; ".join(phrase for phrase in phrases if phrase)
-    if not said:
+    constraints = "; ".join(phrase for phrase in phrases if phrase)
+    if not constraints:
         return str(text)
-    return f"{text} ({said})" if text else said[0].upper() + said[1:]
+    return f"{text} ({constraints})" if text else constraints[0].upper() + constraints[1:]
 
 
 def choices(branches: list[Schema]) -> str:
@@ -133,21 +133,21 @@ def without_alternatives(schema: Schema) -> Schema:
     return {keyword: value for keyword, value in schema.items() if keyword not in ("anyOf", "oneOf")}
 
 
-def absorbed(base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -> tuple[Schema, Stack]:
+def absorb_branches(base: Schema, branches: list[tuple[Schema, Stack]], stack: Stack) -> tuple[Schema, Stack]:
     """Return an object with its alternatives absorbed. Its description says which of them go together."""
     plain = [branch for branch, _ in branches]
     merged = absorb(base, plain)
-    if said := " ".join(text for text in (base.get("description"), choices(plain)) if text):
-        merged["description"] = said
+    if description := " ".join(text for text in (base.get("description"), choices(plain)) if text):
+        merged["description"] = description
     return merged, stack.beside(inside for _, inside in branches)
 
 
-def rooted(schema: Schema, expansion: Expansion) -> tuple[Schema, Stack]:
+def flatten_root(schema: Schema, expansion: Expansion) -> tuple[Schema, Stack]:
     """Return the root as one object: its references written out, its alternatives absorbed."""
     root, stack = expansion.expand(schema, Stack())
     branches = alternatives(root, expansion, stack)
     if branches:
-        root, stack = absorbed(without_alternatives(root), branches, stack)
+        root, stack = absorb_branches(without_alternatives(root), branches, stack)
     rest = {keyword: value for keyword, value in root.items() if keyword not in _NOT_AT_ROOT}
     return {"type": "object", "properties": root.get("properties", {}), **rest}, stack
 
@@ -157,7 +157,7 @@ def lower_whole(schema: Schema, expansion: Expansion, members: Callable[[Schema,
 
     Only definitions that are still referred to are included.
     """
-    root = members(*rooted(schema, expansion))
+    root = members(*flatten_root(schema, expansion))
     return root | expansion.lowered_definitions(members)
 
 
@@ -271,7 +271,7 @@ class _Strict:
     def run(self, schema: Schema) -> Schema:
         if "anyOf" in (root := self._expansion.expand(schema, Stack())[0]) or "oneOf" in root:
             raise _NotStrictError  # which properties go together could not be said
-        node, stack = rooted(schema, self._expansion)
+        node, stack = flatten_root(schema, self._expansion)
         if not node["properties"]:
             _refuse_unless(node.get("additionalProperties", False) is False)
             node = {**node, "additionalProperties": False}

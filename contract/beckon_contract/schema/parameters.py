@@ -319,8 +319,8 @@ def parameters_changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> str
         return ""
     old, new = _names(before), _names(after)
     gone, added = sorted(old - new), sorted(new - old)
-    said = [f"no parameter {name}" for name in gone] + [f"a new parameter {name}" for name in added]
-    return " and ".join(said) or "other parameters"
+    changes = [f"no parameter {name}" for name in gone] + [f"a new parameter {name}" for name in added]
+    return " and ".join(changes) or "other parameters"
 
 
 def _names(schema: Mapping[str, Any]) -> set[str]:

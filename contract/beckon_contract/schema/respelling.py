@@ -135,9 +135,9 @@ def _merge(schema: Schema, notation: Schema) -> None:
     if "anyOf" in notation and "anyOf" in schema:
         schema["allOf"] = [*schema.get("allOf", ()), notation]
         return
-    said = dict(schema)
+    original = dict(schema)
     schema.clear()
-    schema |= {**notation, **said}
+    schema |= {**notation, **original}
 
 
 def _respell_enum(schema: Schema, path: Path) -> None:

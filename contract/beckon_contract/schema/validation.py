@@ -70,8 +70,8 @@ class Validator:
         return node if isinstance(node, dict) else {}
 
     def _describe(self, error: jsonschema_rs.ValidationError) -> str:
-        said = self._explain(error)
-        return said if len(said) <= _MAX_PROBLEM else said[: _MAX_PROBLEM - 1] + "…"
+        problem = self._explain(error)
+        return problem if len(problem) <= _MAX_PROBLEM else problem[: _MAX_PROBLEM - 1] + "…"
 
     def _explain(self, error: jsonschema_rs.ValidationError) -> str:
         place = self._place(error.instance_path)
@@ -155,7 +155,7 @@ def coerce(value: Any, validator: Validator) -> tuple[Any, list[str]]:
         return value, []
     coercion = _Coercion(value, validator)
     for _ in range(MAX_ROUNDS):
-        if not errors or not coercion.mend_all(errors):
+        if not errors or not coercion.repair_all(errors):
             break
         errors = validator.errors(coercion.value)
     return coercion.value, list(dict.fromkeys(coercion.repairs))
@@ -171,14 +171,14 @@ class _Coercion:
     def value(self) -> Any:
         return self._box[0]
 
-    def mend_all(self, errors: list[jsonschema_rs.ValidationError]) -> bool:
+    def repair_all(self, errors: list[jsonschema_rs.ValidationError]) -> bool:
         """Repair as much as possible; return True if anything changed."""
         before = len(self.repairs)
         for error in errors:
-            self._mend(error)
+            self._repair(error)
         return len(self.repairs) > before
 
-    def _mend(self, error: jsonschema_rs.ValidationError) -> bool:
+    def _repair(self, error: jsonschema_rs.ValidationError) -> bool:
         found = self._find(error)
         if found is None:
             return False
@@ -236,7 +236,7 @@ class _Coercion:
     def _mend_branch(self, holder: Any, key: Any, branch: list[jsonschema_rs.ValidationError]) -> bool:
         """Repair all errors of one alternative, or none of them."""
         coerced, repairs = copy.deepcopy(holder[key]), len(self.repairs)
-        if branch and all(self._mend(error) for error in branch):
+        if branch and all(self._repair(error) for error in branch):
             return True
         holder[key] = coerced
         del self.repairs[repairs:]

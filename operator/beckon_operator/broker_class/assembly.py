@@ -9,7 +9,7 @@ from beckon_operator.broker_class.broker_pods import BrokerPods, BrokerSlices
 from beckon_operator.broker_class.change_queue import ChangeQueue
 from beckon_operator.broker_class.controller import ClassController
 from beckon_operator.broker_class.event_policies import EventPolicies
-from beckon_operator.broker_class.judging import ClassJudge, ClassRules, Surroundings
+from beckon_operator.broker_class.judging import ClassJudge, ClassRules, RelatedObjects
 from beckon_operator.broker_class.references import References
 from beckon_operator.cluster import Cluster
 from beckon_operator.metrics import Metrics
@@ -49,7 +49,7 @@ class BrokerClass:
         self._references = References(api, settings.watch_namespaces, self.queue.put)
         self._pods = BrokerPods(leads, self.queue.put_trigger, self.queue.put_brokers)
         self._policies = EventPolicies(self.queue.put_brokers)
-        surroundings = Surroundings(self._references, self._pods, self._policies)
+        surroundings = RelatedObjects(self._references, self._pods, self._policies)
         judge = ClassJudge(api, cluster, class_rules(settings), surroundings)
         self._controller = ClassController(api, self.queue, judge, leads, metrics)
 

@@ -40,14 +40,14 @@ class ClassController:
     async def write_queued(self) -> None:
         """Judge and write the queued objects, until cancelled."""
         await self._queue.write_items(
-            self._bring_status,
+            self._update_status,
             at_once=_AT_ONCE,
             leads=self._leads,
             what="the status of",
             failures=self._metrics.failures.labels("status"),
         )
 
-    async def _bring_status(self, item: Dependent) -> None:
+    async def _update_status(self, item: Dependent) -> None:
         kind, namespace, name = item
         observed = self._judge.cluster.objects_of(_KINDS[kind]).find_object(namespace, name)
         judgement = await self._judge.judge(item, observed, _format_now())
@@ -70,10 +70,10 @@ class ClassController:
         except Refused as error:
             # The watch brings the new version, too, but maybe late.
             if error.status == 409 and (newer := await self._api.find(path.removesuffix("/status"))):
-                self._judge.cluster.see_object(kind, newer)
+                self._judge.cluster.observe_object(kind, newer)
             raise
         self._metrics.statuses.labels(kind.name).observe(time.monotonic() - started)
-        self._judge.cluster.see_object(kind, stored)
+        self._judge.cluster.observe_object(kind, stored)
 
 
 def _format_now() -> str:

@@ -50,7 +50,7 @@ class ClassRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RelatedObjects:
     """What is followed beside Brokers and Triggers."""
 
     references: References
@@ -87,7 +87,7 @@ class ClassJudge:
         api: ApiClient,
         cluster: Cluster,
         rules: ClassRules,
-        surroundings: Surroundings,
+        surroundings: RelatedObjects,
     ) -> None:
         self._api = api
         self.cluster = cluster

@@ -174,7 +174,7 @@ class NamespaceView:
         view = self.brokers.get(broker)
         return "" if view is None else view.resource.annotations.get(CLASS_ANNOTATION, "")
 
-    def once_a_broker(self, what: str, broker: str, judge: Callable[[], Condition]) -> Condition:
+    def judge_once_per_broker(self, what: str, broker: str, judge: Callable[[], Condition]) -> Condition:
         """Return a condition shared by all tools of a Broker, judged once."""
         key = what, broker
         if key not in self._shared:

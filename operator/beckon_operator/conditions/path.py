@@ -178,7 +178,7 @@ def judge_answerable(tool: Tool, view: NamespaceView) -> Condition:
     if tool.dispatch == "direct":
         return Condition(ANSWERABLE, "True", "Direct", "the reply comes in the answer to the call")
     attribute = "" if view.is_stamping(tool.broker) else tool.reply_attribute
-    return view.once_a_broker(
+    return view.judge_once_per_broker(
         f"{ANSWERABLE} {attribute}",
         tool.broker,
         lambda: _judge_broker_replies(tool.broker, view, attribute),
@@ -252,7 +252,7 @@ def judge_replies_arrive(tool: Tool, view: NamespaceView) -> Condition:
     """Return the condition, by the last probe of the tool's Broker."""
     if tool.dispatch == "direct":
         return Condition(REPLIES_ARRIVE, "True", "Direct", "the reply comes in the answer to the call")
-    return view.once_a_broker(REPLIES_ARRIVE, tool.broker, lambda: _judge_probe(tool.broker, view))
+    return view.judge_once_per_broker(REPLIES_ARRIVE, tool.broker, lambda: _judge_probe(tool.broker, view))
 
 
 def _judge_probe(broker: str, view: NamespaceView) -> Condition:
@@ -287,7 +287,7 @@ def judge_dead_lettered(tool: Tool, view: NamespaceView) -> Condition:
         message = f"there is no usable Broker {tool.broker}"
         return Condition(DEAD_LETTERED, "Unknown", "BrokerNotFound", message)
     listeners = view.listeners_for(tool.type)
-    by_broker = view.once_a_broker(
+    by_broker = view.judge_once_per_broker(
         DEAD_LETTERED, tool.broker, lambda: _judge_broker_delivery(tool.broker, broker, view)
     )
     found = [_judge_trigger_delivery(listeners[name], view) or by_broker for name in tool.routes] or [

@@ -45,7 +45,7 @@ def judge_available(tool: Tool, view: NamespaceView, route: Sequence[Condition])
     if tool.dispatch == "direct":
         return Condition(AVAILABLE, "True", "Direct", "calls need no Broker")
     broker = view.brokers[tool.broker]
-    outage = view.once_a_broker(
+    outage = view.judge_once_per_broker(
         AVAILABLE, tool.broker, lambda: _judge_broker_availability(tool.broker, broker, view)
     )
     listeners = view.listeners_for(tool.type)

@@ -99,14 +99,14 @@ class ReplyPath:
     async def write_queued(self) -> None:
         """Write what differs for the queued Brokers, until cancelled."""
         await self._queue.write_items(
-            self._bring_triggers,
+            self._update_triggers,
             at_once=_AT_ONCE,
             leads=self._leads,
             what="a Trigger of Broker",
             failures=self._metrics.failures.labels("trigger"),
         )
 
-    async def _bring_triggers(self, key: BrokerKey) -> None:
+    async def _update_triggers(self, key: BrokerKey) -> None:
         namespace, name = key
         broker = self._cluster.objects_of(BROKERS).find_object(namespace, name)
         if broker is None or broker.leaving:
@@ -133,11 +133,11 @@ class ReplyPath:
                     problems.append(Problem(change.name, str(error)))
         self._report(key, broker, problems)
         if key in self.timeout_brokers:
-            await self._bring_timeout(broker)
+            await self._update_timeout(broker)
         if failure is not None:
             raise failure
 
-    async def _bring_timeout(self, broker: ObservedObject) -> None:
+    async def _update_timeout(self, broker: ObservedObject) -> None:
         """Write the time limit of a Broker, if its class needs one and its owner has set none."""
         use = self._uses.get(broker.namespace, {}).get(broker.name, BrokerUse())
         change = plan_timeout(broker.resource, use.seconds)
@@ -156,7 +156,7 @@ class ReplyPath:
             self._post_event(broker, NO_TIMEOUT, text)
             return
         logger.info("Broker %s/%s: spec.delivery.timeout is set", broker.namespace, broker.name)
-        self._cluster.see_object(BROKERS, stored)
+        self._cluster.observe_object(BROKERS, stored)
 
     def _post_event(self, broker: ObservedObject, reason: str, message: str) -> None:
         note = EventNote(
@@ -195,7 +195,7 @@ class ReplyPath:
         self._see(await self._api.patch(path, {**change.document, "metadata": metadata}))
 
     def _see(self, document: Mapping[str, Any]) -> None:
-        self._cluster.see_object(TRIGGERS, document)
+        self._cluster.observe_object(TRIGGERS, document)
 
     def _report(self, key: BrokerKey, broker: ObservedObject | None, problems: list[Problem]) -> None:
         """Show the problems of a Broker in an Event, and in the condition of its tools."""

@@ -204,7 +204,7 @@ _SERVING = ("tls.crt", "tls.key")
 
 
 @dataclass(frozen=True, slots=True)
-class Retired:
+class RetiredAuthority:
     """A retired authority, and its last certificate for the server."""
 
     authority: x509.Certificate
@@ -221,7 +221,7 @@ class CertificateSet:
     authority: CertificatePair
     serving: CertificatePair
     upcoming: CertificatePair | None = None
-    retired: Retired | None = None
+    retired: RetiredAuthority | None = None
 
     def trust_bundle(self) -> bytes:
         """Return the bundle for the API server to trust, as PEM."""
@@ -253,7 +253,7 @@ def read_certificate_set(data: Mapping[str, bytes]) -> CertificateSet | None:
     if not is_signed_by(serving.certificate, authority.certificate):
         raise UnusableCertificates(f"{_SERVING[0]} is not signed by {_CURRENT[0]}")
     upcoming = _read_pair(data, _NEXT) if any(name in data for name in _NEXT) else None
-    retired = Retired(*(_read_entry(data, name) for name in _OLD)) if _OLD[0] in data else None
+    retired = RetiredAuthority(*(_read_entry(data, name) for name in _OLD)) if _OLD[0] in data else None
     return CertificateSet(authority, serving, upcoming, retired)
 
 

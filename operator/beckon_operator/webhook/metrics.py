@@ -48,7 +48,7 @@ class WebhookMetrics:
         """Count a rotation step of this replica."""
         self._steps.labels(name).inc()
 
-    def upkeep_failed(self) -> None:
+    def count_upkeep_failure(self) -> None:
         """Count a failure to look after the certificates."""
         self._failures.inc()
 

@@ -15,7 +15,7 @@ import stamina
 from beckon_operator.webhook.certificates import (
     CertificatePair,
     CertificateSet,
-    Retired,
+    RetiredAuthority,
     UnusableCertificates,
     is_due,
     is_valid,
@@ -97,7 +97,7 @@ def take_step(
     if step is RotationStep.ADD:
         return replace(held, upcoming=new_authority(policy.authority_lifetime, now))
     if step is RotationStep.SWITCH and held.upcoming is not None:
-        retired = Retired(held.authority.certificate, held.serving.certificate)
+        retired = RetiredAuthority(held.authority.certificate, held.serving.certificate)
         serving = new_serving(held.upcoming, policy.names, policy.serving_lifetime, now)
         return CertificateSet(held.upcoming, serving, retired=retired)
     if step is RotationStep.RETIRE:
@@ -219,7 +219,7 @@ class CertificateRotator:
 
     def _log_failure(self, error: Exception) -> None:
         """Log a failure once, not every round."""
-        self._metrics.upkeep_failed()
+        self._metrics.count_upkeep_failure()
         text = (
             "other replicas write all the time" if isinstance(error, WriteConflict) else _one_line_of(error)
         )

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from beckon_agent.agents.configured import Own, agent_of
+from beckon_agent.agents.configured import ConfiguredAgent, agent_of
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.auth.authorization import (
-    Bounds,
+    CallLimits,
     PermittedAgents,
     allowed_tools,
     bounds_of,
@@ -177,9 +177,9 @@ def test_the_strictest_bounds_count() -> None:
         ]
     )
 
-    assert bounds_of(PAY, rules.policies) == Bounds(2, (Rate(5, 60), Rate(100, 3600)))
-    assert bounds_of(READ, rules.policies) == Bounds(5, (Rate(100, 3600),))
-    assert bounds_of(PAY, ()) == Bounds()
+    assert bounds_of(PAY, rules.policies) == CallLimits(2, (Rate(5, 60), Rate(100, 3600)))
+    assert bounds_of(READ, rules.policies) == CallLimits(5, (Rate(100, 3600),))
+    assert bounds_of(PAY, ()) == CallLimits()
 
 
 class NotCalled:
@@ -274,7 +274,9 @@ def test_an_agent_resource_is_served_on_the_terms_that_it_names() -> None:
     spec = {"access": {"users": ["key:ci"]}, "toolPolicies": [{"readOnly": True}]}
     metadata = {"name": "helper", "namespace": "default"}
     document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
-    own = Own(agent(terms(access={"users": ["*"]})), ModelSpec("https://example.com/v1", "m", "auto", ""))
+    own = ConfiguredAgent(
+        agent(terms(access={"users": ["*"]})), ModelSpec("https://example.com/v1", "m", "auto", "")
+    )
 
     served = agent_of(read_agent(from_object(document)), own)
     plain = agent_of(read_agent(from_object({**document, "spec": {}})), own)

@@ -15,7 +15,7 @@ import aiohttp
 import jwt
 import pytest
 
-from beckon_agent.auth.oidc import Expected, Intervals, KeySet, KeySource, TokenVerifier
+from beckon_agent.auth.oidc import ExpectedToken, Intervals, KeySet, KeySource, TokenVerifier
 from beckon_agent.auth.options import BadToken, KeysUnavailable
 from beckon_agent.core.context import Principal
 from tests.agent.auth.issuer import AUDIENCE, Issuer, SigningKey, ec_key, ed_key, issuing, rsa_key
@@ -24,7 +24,7 @@ from tests.agent.auth.issuer import AUDIENCE, Issuer, SigningKey, ec_key, ed_key
 def verifier(
     issuer: Issuer, session: aiohttp.ClientSession, intervals: Intervals | None = None, **expected: Any
 ) -> TokenVerifier:
-    wanted = replace(Expected(issuer=issuer.url, audiences=(AUDIENCE,)), **expected)
+    wanted = replace(ExpectedToken(issuer=issuer.url, audiences=(AUDIENCE,)), **expected)
     return TokenVerifier(KeySet(session, KeySource(issuer.url), intervals), wanted)
 
 
@@ -306,7 +306,7 @@ async def test_a_discovery_document_of_another_is_not_followed(
 async def test_an_issuer_that_is_away_lets_no_one_in(session: aiohttp.ClientSession, issuer: Issuer) -> None:
     token = issuer.token()
     away = KeySource(issuer.url, "http://127.0.0.1:9/keys")
-    checks = TokenVerifier(KeySet(session, away), Expected(issuer=issuer.url, audiences=(AUDIENCE,)))
+    checks = TokenVerifier(KeySet(session, away), ExpectedToken(issuer=issuer.url, audiences=(AUDIENCE,)))
 
     with pytest.raises(KeysUnavailable):
         await checks.verify(token)
@@ -356,7 +356,7 @@ async def test_some_audience_must_be_expected(session: aiohttp.ClientSession) ->
     keys = KeySet(session, KeySource("https://issuer.example"))
 
     with pytest.raises(ValueError, match="tokens for other services would be taken"):
-        TokenVerifier(keys, Expected(issuer="https://issuer.example", audiences=()))
+        TokenVerifier(keys, ExpectedToken(issuer="https://issuer.example", audiences=()))
 
 
 async def test_no_token_is_ever_logged(

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import httpx
 
-from beckon_agent.agents.configured import Own
+from beckon_agent.agents.configured import ConfiguredAgent
 from beckon_agent.agents.kubernetes import Cluster, Periods
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.app import build_app
@@ -65,7 +65,7 @@ async def running_cluster(
     agent = Agent("beckon", "default", OWN_PROMPT, Limits(steps=3, seconds=20, call_timeout=5))
     metrics = Metrics()
     async with api, aiohttp.ClientSession() as session:
-        own = Own(agent, ModelSpec(model, "m" if model else "", "native", key))
+        own = ConfiguredAgent(agent, ModelSpec(model, "m" if model else "", "native", key))
         cluster = Cluster(
             api,
             own,

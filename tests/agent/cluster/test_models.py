@@ -28,12 +28,12 @@ CLOSED = "http://127.0.0.1:9/v1"
 QUICKLY = Periods(keys=0.05, models=0.1, statuses=0.2)
 
 
-def speaking_to(url: str, **more: Any) -> dict[str, Any]:
+def places_of_model(url: str, **more: Any) -> dict[str, Any]:
     return {"model": {"baseURL": url, "name": "m", **more}}
 
 
 def with_key(url: str, secret: str = "model-key", key: str = "api-key") -> dict[str, Any]:
-    return speaking_to(url, apiKeySecret={"name": secret, "key": key})
+    return places_of_model(url, apiKeySecret={"name": secret, "key": key})
 
 
 async def test_the_services_key_goes_to_the_services_own_server_only(
@@ -44,7 +44,7 @@ async def test_the_services_key_goes_to_the_services_own_server_only(
         model_server() as other,
         running_cluster(server, tmp_path, own.url, periods=QUICKLY) as running,
     ):
-        await server.put("agents", agent("elsewhere", **speaking_to(other.url)))
+        await server.put("agents", agent("elsewhere", **places_of_model(other.url)))
         await server.put("agents", agent("inherits", model={"name": "other"}))
         await running.serves("elsewhere")
         await running.serves("inherits", model="other")
@@ -306,7 +306,7 @@ async def test_two_agents_with_one_reference_use_the_same_connections(
         running_cluster(server, tmp_path, CLOSED, periods=Periods(models=60)) as running,
     ):
         for name in ("one", "two"):
-            await server.put("agents", agent(name, **speaking_to(model.url)))
+            await server.put("agents", agent(name, **places_of_model(model.url)))
             await running.serves(name)
         order = ("one", "two", "two", "one", "one", "two")
         for name in order:

@@ -18,7 +18,7 @@ from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Dialect, RawCall
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
 from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
-from beckon_agent.run.answer_reading import Screen
+from beckon_agent.run.answer_reading import TextCallFilter
 from tests.agent.dialects.encodings import ENCODINGS
 from tests.agent.dialects.reading import declare
 
@@ -94,7 +94,7 @@ def answered(
     called: bool = False,
 ) -> Outcome:
     """Read an answer as a run does it."""
-    screen = Screen(messages, tools)
+    screen = TextCallFilter(messages, tools)
     numbers = itertools.count()
     reader = dialect.make_reader(tools, lambda: f"call{next(numbers):05}", screen.allow_calls)
     items = [item for piece in pieces for item in reader.feed(piece)] + reader.finish(called=called)

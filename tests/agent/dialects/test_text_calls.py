@@ -7,7 +7,7 @@ from typing import Never
 import pytest
 from pydantic import ValidationError
 
-from beckon_agent.agents.configured import Own, model_of
+from beckon_agent.agents.configured import ConfiguredAgent, model_of
 from beckon_agent.agents.keys import KeyRing, SecretEntry
 from beckon_agent.agents.model_pool import ModelSpec
 from beckon_agent.core.model_types import Message, Turn
@@ -15,7 +15,7 @@ from beckon_agent.core.run_types import Agent, Limits, Options
 from beckon_agent.dialects.base import RawCall
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ToolsNotSupported
-from beckon_agent.run.answer_reading import Screen
+from beckon_agent.run.answer_reading import TextCallFilter
 from beckon_agent.run.model_turn import DialectModel
 from beckon_agent.settings import Settings
 from beckon_contract.kubernetes_objects import from_object
@@ -32,7 +32,7 @@ async def _reads_nothing(wanted: SecretEntry) -> Never:
 
 
 NO_KEYS = KeyRing(_reads_nothing, list, print, 1)
-OWN = Own(Agent("a", "default", "", Limits()), ModelSpec(URL, "m", "auto", "k", "any"))
+OWN = ConfiguredAgent(Agent("a", "default", "", Limits()), ModelSpec(URL, "m", "auto", "k", "any"))
 
 
 def test_the_default_is_the_models_own_family(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ async def test_the_event_loop_goes_on_while_a_long_conversation_is_searched() ->
     call = '<tool_call>{"name": "effect", "arguments": {"tag": "X"}}</tool_call>'
     messages: list[Message] = [{"role": "user", "content": "a few words of a long text, " * 35_000}]
     begun = time.perf_counter()
-    assert Screen(messages, [declared]).allow_calls([RawCall("effect", '{"tag": "X"}')], call)
+    assert TextCallFilter(messages, [declared]).allow_calls([RawCall("effect", '{"tag": "X"}')], call)
     search = time.perf_counter() - begun
 
     async with (

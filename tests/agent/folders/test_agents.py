@@ -9,7 +9,7 @@ import aiohttp
 import httpx
 import pytest
 
-from beckon_agent.agents.configured import Own
+from beckon_agent.agents.configured import ConfiguredAgent
 from beckon_agent.agents.folder import FolderAgents, FolderSource
 from beckon_agent.agents.keys import SecretFiles
 from beckon_agent.agents.model_pool import ModelSpec
@@ -40,7 +40,7 @@ async def model() -> AsyncIterator[ModelServer]:
 
 @asynccontextmanager
 async def serving(folder: Path, model: ModelServer, secrets: Path | None = None) -> AsyncIterator[ManyAgents]:
-    own = Own(
+    own = ConfiguredAgent(
         Agent("beckon", "default", OWN, Limits(steps=3, seconds=20)), ModelSpec(model.url, "m", "native", KEY)
     )
     roster = FolderAgents(FolderSource([folder], own.agent.source), own, SecretFiles(secrets))

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, inspect
 from beckon_agent.store import migrations
 from beckon_agent.store.base import Store, StoreRefused, StoreUnavailable
 from beckon_agent.store.sql.database import Database, Result
-from beckon_agent.store.sql.open import bring_up_to_date, database_at, open_store
+from beckon_agent.store.sql.open import database_at, open_store, update_schema
 from beckon_agent.store.sql.tables import metadata
 from tests.agent.store import revision_0001
 from tests.agent.store.examples import ME, begun, ended, said
@@ -197,7 +197,7 @@ async def test_a_database_that_a_server_does_not_have_is_reported_by_name(store:
 
 async def _upgraded_from_the_first(database: Database) -> None:
     await database.write(_create_first_tables)
-    await database.write(bring_up_to_date)
+    await database.write(update_schema)
     await database.aclose()
 
 

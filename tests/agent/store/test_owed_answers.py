@@ -62,9 +62,9 @@ async def test_a_claim_that_nothing_follows_is_due_again(store: Store) -> None:
 async def test_an_answer_that_is_put_off_is_due_later_and_has_its_failures_counted(store: Store) -> None:
     await end(store, "r1")
     await claimed(store)
-    await store.owed_answers.put_off("r1", seconds=0)
+    await store.owed_answers.postpone("r1", seconds=0)
     (again,) = await claimed(store)
-    await store.owed_answers.put_off("r1", seconds=60)
+    await store.owed_answers.postpone("r1", seconds=60)
 
     assert again.failures == 1
     assert await claimed(store, seconds=0) == []

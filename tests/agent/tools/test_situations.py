@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from beckon_agent.core.model_types import Message
-from beckon_agent.tools.select import Among, FittingTools, Situation
+from beckon_agent.tools.select import AllowedToolsChooser, FittingTools, Situation
 from tests.agent.tools.some_tools import SHOP, called, user
 from tests.agent.tools.test_choosing import choose
 
@@ -55,7 +55,7 @@ async def test_who_may_use_a_part_chooses_with_the_index_of_the_whole() -> None:
 
     for part in parts:
         changed = {name: replace(tool, requires_approval=True) for name, tool in part.items()}
-        chooser = Among(whole, lambda: SHOP)
+        chooser = AllowedToolsChooser(whole, lambda: SHOP)
         selection = await chooser.choose_tools(Situation(changed, [user("refund the weather")], 3))
 
         assert selection.names[0] == "send_mail"

@@ -7,7 +7,7 @@ import yaml
 
 from beckon_adapter.request import HttpRequest, build_request
 from beckon_adapter.rule import parse_rule
-from beckon_cli.importing.candidates import Found
+from beckon_cli.importing.candidates import ImportSource
 from beckon_cli.importing.openapi.finding import Reading, find_operations
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions
 from beckon_cli.importing.openapi.openapi3 import ServerChoice
@@ -17,7 +17,9 @@ DATA = shared_data("openapi")
 TWELVE = sorted(DATA.glob("*.json"))
 
 
-def found_in(path: Path, *select: str, choice: ServerChoice | None = None, **wishes: Any) -> Found[Imported]:
+def found_in(
+    path: Path, *select: str, choice: ServerChoice | None = None, **wishes: Any
+) -> ImportSource[Imported]:
     """Return what becomes of the operations of a file."""
     reading = Reading(None, lambda line: None)
     return find_operations(str(path), select, OpenApiOptions(**wishes), choice or ServerChoice(), reading)
@@ -42,7 +44,7 @@ def openapi(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def tools_of(found: Found[Imported]) -> dict[str, Imported]:
+def tools_of(found: ImportSource[Imported]) -> dict[str, Imported]:
     """Return the tools by their names."""
     return {tool.name: tool for tool in found.tools}
 

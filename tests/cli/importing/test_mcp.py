@@ -12,7 +12,7 @@ import pytest
 from mcp_types import Tool, ToolAnnotations
 
 from beckon_adapter.check import check_rules
-from beckon_cli.importing.candidates import Found, NoSource, Skipped, Source, object_name
+from beckon_cli.importing.candidates import ImportSource, NoSource, Skipped, Source, object_name
 from beckon_cli.importing.mcp.tools import ImportedTools, Place, Server, import_tools
 from beckon_cli.importing.report import required_settings
 from beckon_contract.catalogue.check import check
@@ -135,7 +135,7 @@ def test_what_the_owner_of_the_adapter_sets_is_reported_for_a_server_behind_a_ur
     said = [
         line.plain
         for line in required_settings(
-            Found("mcp", "tool", "files", "mcp-files", source, frozenset("a"), results)
+            ImportSource("mcp", "tool", "files", "mcp-files", source, frozenset("a"), results)
         )
     ]
 

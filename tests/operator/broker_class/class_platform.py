@@ -53,13 +53,13 @@ class Mirror:
 
     def put(self, document: Document) -> None:
         whole = {**document, "apiVersion": self._kind.api_version, "kind": self._kind.name}
-        self._cluster.see_object(self._kind, whole)
+        self._cluster.observe_object(self._kind, whole)
 
     def drop(self, namespace: str, name: str) -> None:
         known = self._cluster.store_of(self._kind).find_object(namespace, name)
         assert known is not None
         metadata = {"namespace": namespace, "name": name, "uid": known.uid}
-        self._cluster.lose_object(self._kind, metadata)
+        self._cluster.observe_deletion(self._kind, metadata)
 
 
 @dataclass

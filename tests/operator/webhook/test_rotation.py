@@ -6,7 +6,7 @@ import pytest
 from beckon_operator.webhook.certificates import (
     CertificatePair,
     CertificateSet,
-    Retired,
+    RetiredAuthority,
     is_signed_by,
     is_valid,
     names_of,
@@ -42,10 +42,10 @@ def upcoming(age: timedelta = timedelta(0)) -> CertificatePair:
     return new_authority(POLICY.authority_lifetime, START - age)
 
 
-def retired(age: timedelta) -> Retired:
+def retired(age: timedelta) -> RetiredAuthority:
     """Return an authority before the present one, by the age of the last certificate that it signed."""
     authority = new_authority(POLICY.authority_lifetime, START - 1500 * DAY)
-    return Retired(authority.certificate, serving(authority, age).certificate)
+    return RetiredAuthority(authority.certificate, serving(authority, age).certificate)
 
 
 def step(
@@ -191,7 +191,7 @@ def test_an_authority_changes_in_four_steps_and_trust_leads_the_way() -> None:
     assert (added.authority, added.serving) == (first.authority, first.serving)
     assert sorted(parts(added)) == sorted(parts(switched)) == sorted(pems)
     assert is_signed_by(switched.serving.certificate, added.upcoming.certificate)
-    assert switched.retired == Retired(first.authority.certificate, first.serving.certificate)
+    assert switched.retired == RetiredAuthority(first.authority.certificate, first.serving.certificate)
     assert parts(done) == [pems[1]]
     assert step(done) is RotationStep.NOTHING
 

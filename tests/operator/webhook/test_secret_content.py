@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from beckon_operator.webhook.certificates import (
     CertificateSet,
-    Retired,
+    RetiredAuthority,
     UnusableCertificates,
     new_authority,
     new_serving,
@@ -24,7 +24,7 @@ FULL = CertificateSet(
     AUTHORITY,
     SERVING,
     upcoming=new_authority(100 * DAY, NOW),
-    retired=Retired(new_authority(100 * DAY, NOW).certificate, SERVING.certificate),
+    retired=RetiredAuthority(new_authority(100 * DAY, NOW).certificate, SERVING.certificate),
 )
 
 

@@ -26,22 +26,22 @@ class QuotaReached(A2AError):
     """A limit on requests or tokens has no room."""
 
 
-class NotNow(A2AError):
+class NotAvailable(A2AError):
     """Nothing can begin now, or the store does not answer."""
 
 
 # JSON-RPC leaves -32000 to -32099 to servers; A2A uses them from -32001 on.
-JSON_RPC_ERROR_CODE_MAP.update({QuotaReached: -32029, NotNow: -32053})
-EXCEPTION_MAP.update({QuotaReached: JSONRPCError, NotNow: JSONRPCError})
+JSON_RPC_ERROR_CODE_MAP.update({QuotaReached: -32029, NotAvailable: -32053})
+EXCEPTION_MAP.update({QuotaReached: JSONRPCError, NotAvailable: JSONRPCError})
 A2A_ERROR_MAPPING.update(
     {
         QuotaReached: ErrorMapping(429, "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED"),
-        NotNow: ErrorMapping(503, "UNAVAILABLE", "UNAVAILABLE"),
+        NotAvailable: ErrorMapping(503, "UNAVAILABLE", "UNAVAILABLE"),
     }
 )
 
 _MOST_FIELDS = 5
-_KINDS: dict[int, type[A2AError]] = {429: QuotaReached, 503: NotNow}
+_KINDS: dict[int, type[A2AError]] = {429: QuotaReached, 503: NotAvailable}
 
 
 @contextmanager

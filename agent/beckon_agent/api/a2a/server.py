@@ -23,7 +23,7 @@ from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.a2a.calls import CALL, A2aCall
 from beckon_agent.api.http.errors import refuse_request
 from beckon_agent.api.http.middleware import replay_body
-from beckon_agent.api.http.streaming import ClientGone, unless_gone
+from beckon_agent.api.http.streaming import ClientGone, cancel_on_hang_up
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.core.context import owner_of
 from beckon_agent.core.records import StoredRun
@@ -98,7 +98,7 @@ class A2aFace:
             async def answer_request() -> None:
                 await interfaces(inner, replay_body(body, receive), answering)
 
-            await unless_gone(receive, answer_request())
+            await cancel_on_hang_up(receive, answer_request())
 
     def _find_call(self, request: Request) -> A2aCall | Response:
         registry = self._service.registry

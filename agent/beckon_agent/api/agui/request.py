@@ -105,8 +105,8 @@ def _to_messages(one: object, place: str) -> Iterator[Message]:
                 }
                 for call in one.tool_calls or ()
             ]
-            said: Message = {"role": "assistant", "content": one.content, CLAIMED: True}
-            yield said | ({"tool_calls": calls} if calls else {})
+            message: Message = {"role": "assistant", "content": one.content, CLAIMED: True}
+            yield message | ({"tool_calls": calls} if calls else {})
         case ToolMessage():
             content = _to_content(one.content, f"{place}.content")
             text = content if isinstance(content, str) else json_values.to_json(content)

@@ -180,8 +180,8 @@ def _client_tool(tool: Mapping[str, object], place: str) -> ClientTool:
     function = tool.get("function")
     if not isinstance(function, Mapping):
         raise ApiError(400, f"{place}.function: must be an object", code="invalid_request", param=place)
-    said = read_part(FunctionTool, {**function, "type": "function"}, f"{place}.function")
-    return ClientTool(said.name, said.description or "", said.parameters or _NO_PARAMETERS)
+    parsed = read_part(FunctionTool, {**function, "type": "function"}, f"{place}.function")
+    return ClientTool(parsed.name, parsed.description or "", parsed.parameters or _NO_PARAMETERS)
 
 
 # Of all its prompts that quote the conversation: the heading, and then the quotation.
@@ -190,10 +190,10 @@ _QUOTES = re.compile(r"\s*### Task:\s.*<chat_history>", re.DOTALL)
 
 def is_side_request(messages: Sequence[Message]) -> bool:
     """True if this is a task about a conversation. Such a request is no conversation itself."""
-    said = [message for message in messages if message.get("role") not in ("system", "developer")]
-    if len(said) != 1 or said[0].get("role") != "user":
+    conversation = [message for message in messages if message.get("role") not in ("system", "developer")]
+    if len(conversation) != 1 or conversation[0].get("role") != "user":
         return False
-    content = said[0].get("content")
+    content = conversation[0].get("content")
     return isinstance(content, str) and _QUOTES.match(content) is not None
 
 
@@ -357,8 +357,8 @@ class ChatRequest(SharedFields):
             raise unsupported_error(
                 "metadata", "is stored with the run only: send 'store': true, or leave it out"
             )
-        for number, said in enumerate(self.messages):
-            said.check_parts(f"messages.{number}.content")
+        for number, each in enumerate(self.messages):
+            each.check_parts(f"messages.{number}.content")
         asking = [message for message in self.messages if message.role == "user"] or self.messages
         if not any(message.says_something() for message in asking):
             message = "there is nothing to answer: every message is blank; write one with the role 'user'"

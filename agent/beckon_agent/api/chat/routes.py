@@ -13,7 +13,13 @@ from beckon_agent.api.chat.request import ChatRequest, HandedCalls
 from beckon_agent.api.chat.response import ChatCompletion, Completion
 from beckon_agent.api.http.errors import EXPECTED, ApiError, api_errors, openai_responses, to_api_error
 from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation
-from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, unless_gone
+from beckon_agent.api.http.streaming import (
+    KEEP_ALIVE,
+    EventStream,
+    PacedStream,
+    StreamPace,
+    cancel_on_hang_up,
+)
 from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses.request import check_tools
 from beckon_agent.core.model_types import Message
@@ -136,10 +142,10 @@ def make_router(
                 run = service.run_agent(hosted, messages, options, admitted=completion.id)
         remembered = _remember_run(run, completion.run, memory)
         if not body.stream:
-            found = await unless_gone(request.receive, _collect_events(remembered))
+            found = await cancel_on_hang_up(request.receive, _collect_events(remembered))
             return JsonResponse(completion.to_document(found))
         events = PacedStream(remembered)
-        await unless_gone(request.receive, _wait_for_first(events, pace.first_event))
+        await cancel_on_hang_up(request.receive, _wait_for_first(events, pace.first_event))
         return EventStream(
             _stream_chunks(completion, events, pace, with_usage=body.wants_usage), pace.stalled
         )

@@ -160,8 +160,8 @@ class RunAnswerReader:
             case CallStarted():
                 self._before, self._latest = self._before + self._latest, ""
             case RunFinished():
-                said = self._latest.strip() or self._before.strip()
-                self.found = RunAnswer(said, event.ending, event.usage, event.elsewhere)
+                text = self._latest.strip() or self._before.strip()
+                self.found = RunAnswer(text, event.ending, event.usage, event.elsewhere)
             case RunFailed():
                 self.found = Unanswered("failed", event.message)
             case RunSuspended():
@@ -202,11 +202,11 @@ class Replier:
         """True if an answer is awaited."""
         return self.token is not None
 
-    def write_answer(self, said: RunAnswer) -> CloudEvent:
+    def write_answer(self, answer: RunAnswer) -> CloudEvent:
         """Return the reply with an answer."""
-        left = self.chain.to_attributes(self.agent.limits.tokens, said.usage, said.elsewhere)
-        attributes = {**left, **usage_attribute(said.usage, said.elsewhere)}
-        return self._write_reply(said.to_data(), attributes)
+        left = self.chain.to_attributes(self.agent.limits.tokens, answer.usage, answer.elsewhere)
+        attributes = {**left, **usage_attribute(answer.usage, answer.elsewhere)}
+        return self._write_reply(answer.to_data(), attributes)
 
     def write_failure(self, reason: Reason, message: str) -> CloudEvent:
         """Return the reply with a failure, in the form of tool failures."""

@@ -95,7 +95,7 @@ class AnswerSender:
             pause = self.pace.pause_after(owed.failures)
             if problem and status not in NEVER_ACCEPTED and _age(run) + pause < _SEND_SECONDS:
                 logger.warning("the answer of run %s is sent again in %.0f s: %s", run.id, pause, problem)
-                await self.store.owed_answers.put_off(run.id, seconds=pause)
+                await self.store.owed_answers.postpone(run.id, seconds=pause)
                 return
             if problem:
                 logger.error("the answer of run %s is given up: %s", run.id, problem)

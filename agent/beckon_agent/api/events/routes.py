@@ -25,7 +25,7 @@ from beckon_agent.api.events.request import (
 )
 from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import Answers
-from beckon_agent.api.http.streaming import unless_gone
+from beckon_agent.api.http.streaming import cancel_on_hang_up
 from beckon_agent.api.models import known_agents, not_served
 from beckon_agent.auth.quotas import LimitReached
 from beckon_agent.core.context import owner_of, request_id
@@ -77,7 +77,7 @@ def make_router(service: Service, engine: Engine, rules: EventRules | None = Non
                 return Response(status_code=204)
             with _join_trace(request, event):
                 answer = event_runs.answer_event(taken, preferred_wait(request.headers.raw))
-                return await unless_gone(request.receive, answer)
+                return await cancel_on_hang_up(request.receive, answer)
 
     @routes.post(
         "/events", operation_id="takeEvent", response_model=None, responses=_RESPONSES, openapi_extra=EVENT

@@ -36,7 +36,7 @@ class EventStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the whole answer."""
         try:
-            await unless_gone(receive, self._send_chunks(send))
+            await cancel_on_hang_up(receive, self._send_chunks(send))
         except ClientGone:
             return
         finally:
@@ -192,7 +192,7 @@ class ClientGone(Exception):
     """The client hung up before the end of its answer."""
 
 
-async def unless_gone(receive: Receive, work: Coroutine[object, object, Result]) -> Result:
+async def cancel_on_hang_up(receive: Receive, work: Coroutine[object, object, Result]) -> Result:
     """Return the result of some work, unless the client hangs up.
 
     In that case the work is cancelled and `ClientGone` raised. The body of the request must have been

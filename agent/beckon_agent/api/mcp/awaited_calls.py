@@ -195,7 +195,7 @@ class AwaitedCalls:
         elif given:
             await take_answers(self._calls, call, given, methods)
         elif not pending:
-            await self._go_on_without_answer(caller, run, call)
+            await self._refuse_input(caller, run, call)
         elif context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             requests = {one.key: one.request for one in pending}
             return {"resultType": "input_required", "inputRequests": requests, "requestState": call.event_id}
@@ -203,7 +203,7 @@ class AwaitedCalls:
             await _send_requests(pending, caller.sent)
         return None
 
-    async def _go_on_without_answer(self, caller: _Caller, run: StoredRun, call: StoredCall) -> None:
+    async def _refuse_input(self, caller: _Caller, run: StoredRun, call: StoredCall) -> None:
         """Refuse a call that needs input of its client; an approval can be decided elsewhere.
 
         Raises `MCPError` if the call is the client's own, in revisions with an error for it.

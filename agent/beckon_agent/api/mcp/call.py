@@ -100,15 +100,15 @@ class ProgressSender:
     async def _send_report(self, report: ProgressReport) -> None:
         self._total = report.total
         grows = self._last is None or report.done > self._last
-        self._last = report.done if grows else self._a_little_more()
+        self._last = report.done if grows else self._next_progress()
         await self._send(self._last, self._total, report.message or None)
 
     async def _sign_of_life(self, message: str) -> None:
-        self._last = self._a_little_more()
+        self._last = self._next_progress()
         total = self._total if self._total is not None and self._total > self._last else None
         await self._send(self._last, total, message)
 
-    def _a_little_more(self) -> float:
+    def _next_progress(self) -> float:
         last = self._last or 0.0
         return last + max(_LEAST, abs(last) * _LEAST)
 

@@ -99,8 +99,8 @@ class Cancellations:
 
 
 def _counter_name(key: Key) -> str:
-    said = orjson.dumps([current_principal().id, *key])
-    return f"mcp-cancelled|{hashlib.sha256(said).hexdigest()}"
+    identity = orjson.dumps([current_principal().id, *key])
+    return f"mcp-cancelled|{hashlib.sha256(identity).hexdigest()}"
 
 
 TOO_MANY = "the limit of clients that wait for changes of the tools is reached; list them from time to time"
@@ -186,7 +186,7 @@ class Changes:
         while self._listeners:
             if self._service.draining:
                 self._end_streams()
-            compared = _Compared()
+            compared = _ToolListComparer()
             for listener in self._listeners:
                 now = listener.read_tools()
                 if compared.are_different(listener.seen, now):
@@ -200,7 +200,7 @@ class Changes:
             listener.end_stream()
 
 
-class _Compared:
+class _ToolListComparer:
     """Compares lists of tools, each pair once. Many listeners see the same lists."""
 
     def __init__(self) -> None:

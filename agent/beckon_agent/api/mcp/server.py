@@ -24,7 +24,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
 from beckon_agent.api.http.middleware import replay_body
-from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, unless_gone
+from beckon_agent.api.http.streaming import KEEP_ALIVE, ClientGone, EventStream, StreamPace, cancel_on_hang_up
 from beckon_agent.api.mcp import notifications
 from beckon_agent.api.mcp.agent_tool import with_agent_tool
 from beckon_agent.api.mcp.event_feed import FeedTail
@@ -182,7 +182,7 @@ class McpFace:
             return
         if request.headers.get(_VERSION, _WITH_BATCHES) == _WITH_BATCHES and body.lstrip()[:1] == b"[":
             with contextlib.suppress(ClientGone):
-                answer = await unless_gone(receive, _answer_batch(request, body, handlers))
+                answer = await cancel_on_hang_up(receive, _answer_batch(request, body, handlers))
                 await answer(request.scope, receive, send)
             return
         opening = read_opening(body, hosted)
@@ -202,7 +202,9 @@ class McpFace:
             await handlers.streaming.handle_request(request.scope, replayed, stream)
             return
         with contextlib.suppress(ClientGone):
-            await unless_gone(receive, handlers.plain.handle_request(request.scope, replayed, answering))
+            await cancel_on_hang_up(
+                receive, handlers.plain.handle_request(request.scope, replayed, answering)
+            )
 
     def _admit_request(self, request: Request) -> AgentHandle | Response:
         """Return the requested agent, or the answer to a refused request."""

@@ -33,8 +33,8 @@ def read_part(model: type[Model], value: object, place: str) -> Model:
     except ValidationError as error:
         found: Any = error.errors(include_input=False, include_url=False)[0]
         where = ".".join([place, *(str(part) for part in found["loc"])])
-        said = str(found["msg"]).removeprefix("Value error, ")
-        raise ApiError(400, f"{where}: {said}", code="invalid_request", param=where) from error
+        detail = str(found["msg"]).removeprefix("Value error, ")
+        raise ApiError(400, f"{where}: {detail}", code="invalid_request", param=where) from error
 
 
 def unsupported_error(place: str, message: str) -> ApiError:
@@ -144,7 +144,7 @@ def text_of(content: str | list[Part]) -> str:
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
-def beside_text(content: str | list[Part]) -> list[Part]:
+def non_text_parts(content: str | list[Part]) -> list[Part]:
     """Return the non-text parts of a chat content."""
     return [] if isinstance(content, str) else [part for part in content if part["type"] != "text"]
 

@@ -161,14 +161,14 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
     async def create_conversation(request: Request, body: CreateConversation | None = None) -> _One:
         """Open a conversation, with its first items if there are any."""
         with api_errors():
-            said = body or CreateConversation()
+            options = body or CreateConversation()
             conversation = StoredConversation(
                 id=f"conv_{secrets.token_hex(16)}",
                 owner=owner_of(request),
-                metadata=said.metadata or {},
+                metadata=options.metadata or {},
                 created_at=time.time(),
             )
-            await store.conversations.open(conversation, to_messages(said.items or [], alone=True))
+            await store.conversations.open(conversation, to_messages(options.items or [], alone=True))
             return JsonResponse(_to_document(conversation))
 
     @routes.get(path, **describe_operation("retrieveConversation", _CONVERSATION, _ERRORS))

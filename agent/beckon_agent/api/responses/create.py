@@ -16,7 +16,7 @@ from beckon_agent.api.responses.documents import (
     approval_id,
     event_of_approval,
     new_run_id,
-    run_and_part,
+    parse_response_id,
     run_of_item,
 )
 from beckon_agent.api.responses.forms import FormAnswer, event_of_input, input_id
@@ -72,7 +72,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class AnsweringPart:
     """The part of a run that answers a request; the first `suspensions` of the run have ended."""
 
     run: StoredRun
@@ -222,7 +222,7 @@ class ResponseCreator:
     streamer: ResponseStreamer
     service: Service
 
-    async def begin_response(self, body: CreateRequest, owner: str, types: ItemTypes) -> Begun:
+    async def begin_response(self, body: CreateRequest, owner: str, types: ItemTypes) -> AnsweringPart:
         """Start a run, whose responses have `types`, or resume a waiting one.
 
         A request with answers to approval requests or forms resumes their run. Raises `ApiError`, `NoRoom`
@@ -257,11 +257,11 @@ class ResponseCreator:
             retained=body.is_stored,
         )
         try:
-            return Begun(await engine.start(Ask(new, hosted, options, options.client_tools)))
+            return AnsweringPart(await engine.start(Ask(new, hosted, options, options.client_tools)))
         except KeyError as error:  # deleted since it was looked for
             raise ApiError(404, f"{error} does not exist any more", code="not_found") from error
 
-    async def _resume_run(self, answers: Answers) -> Begun:
+    async def _resume_run(self, answers: Answers) -> AnsweringPart:
         run, engine = answers.run, self.streamer.engine
         suspensions = 0
         if answers.filled or not answers.decided:
@@ -273,7 +273,7 @@ class ResponseCreator:
             if not await engine.answer_input(call.event_id, form):
                 message = f"{input_id(call.event_id)}: another answer was given at this moment"
                 raise ApiError(409, message, code="already_decided", param="input")
-        return Begun(run, answers.part, suspensions)
+        return AnsweringPart(run, answers.part, suspensions)
 
     async def find_response(
         self, response: str, owner: str, *, param: str = "response_id"
@@ -282,7 +282,7 @@ class ResponseCreator:
 
         Raises `ApiError` (404) if this owner has no such response.
         """
-        named = run_and_part(response)
+        named = parse_response_id(response)
         run = await self.streamer.engine.get(named[0]) if named else None
         if named is None or run is None or run.owner != owner or run.face != FACE:
             raise no_response(response, param)
@@ -330,25 +330,27 @@ class ResponseCreator:
         """Return the input with item references replaced by their items."""
         if isinstance(given, str):
             return given
-        said: dict[str, dict[str, Item]] = {}
+        items_of_runs: dict[str, dict[str, Item]] = {}
         found: list[Item] = []
         for index, item in enumerate(given):
             place = f"input.{index}.id"
-            found.append(await self._find_item(item, said, owner, place) if _is_reference(item) else item)
+            found.append(
+                await self._find_item(item, items_of_runs, owner, place) if _is_reference(item) else item
+            )
         return found
 
     async def _find_item(
-        self, reference: Item, said: dict[str, dict[str, Item]], owner: str, place: str
+        self, reference: Item, items_of_runs: dict[str, dict[str, Item]], owner: str, place: str
     ) -> Item:
         """Return the item of a reference. `said` caches the items of the runs already read, by run id."""
         named = str(reference["id"])
         run_id = run_of_item(named)
-        if run_id is not None and run_id not in said:
-            if len(said) >= _MAX_RUNS:
+        if run_id is not None and run_id not in items_of_runs:
+            if len(items_of_runs) >= _MAX_RUNS:
                 message = f"{place}: items of at most {_MAX_RUNS} responses may be named; send the rest"
                 raise ApiError(400, message, code="too_many_references", param=place)
-            said[run_id] = await self._read_items(run_id, owner, place)
-        item = said.get(run_id or "", {}).get(named)
+            items_of_runs[run_id] = await self._read_items(run_id, owner, place)
+        item = items_of_runs.get(run_id or "", {}).get(named)
         if item is None:
             message = f"{place}: there is no item {named[:_SHOWN]!r}; send the item itself"
             raise ApiError(404, message, code="item_not_found", param=place)

@@ -35,7 +35,7 @@ def response_id(run_id: str, part: int) -> str:
     return run_id if part == 1 else f"{run_id}_{part}"
 
 
-def run_and_part(response: str) -> tuple[str, int] | None:
+def parse_response_id(response: str) -> tuple[str, int] | None:
     """Return the run id and part number of a response id. `None` if it is no valid response id."""
     found = _RESPONSE.fullmatch(response)
     return (found[1], int(found[2] or 1)) if found else None
@@ -108,7 +108,7 @@ async def find_run(store: Store, named: str, owner: str) -> StoredRun:
 
     Raises `ProblemError` (404) if there is none, or it belongs to another owner.
     """
-    response = run_and_part(named)
+    response = parse_response_id(named)
     run = await store.runs.get(response[0] if response else named)
     if run is None or run.owner != owner:
         detail = f"there is no run {named[:_SHOWN]!r}: it was not stored, or was deleted"

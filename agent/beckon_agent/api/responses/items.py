@@ -15,8 +15,8 @@ from beckon_agent.api.responses.content import (
     Content,
     Part,
     SchemaOf,
-    beside_text,
     chat_content,
+    non_text_parts,
     read_part,
     text_of,
     unsupported_error,
@@ -142,7 +142,7 @@ class _InputReader:
     messages: list[Message] = field(default_factory=list)
     calls: list[dict[str, object]] = field(default_factory=list)
     results: list[Message] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
     shown: list[Part] = field(default_factory=list)
 
@@ -150,11 +150,11 @@ class _InputReader:
         """Add text of the model. After a call it begins the next turn."""
         if self.calls:
             self.close_turn()
-        self.said.append(text)
+        self.texts.append(text)
 
     def add_reasoning(self, text: str) -> None:
         """Add reasoning of the model. After text or a call it begins the next turn."""
-        if self.calls or self.said:
+        if self.calls or self.texts:
             self.close_turn()
         self.thought.append(text)
 
@@ -176,8 +176,8 @@ class _InputReader:
 
     def close_turn(self) -> None:
         """End the model's turn, with the results of its tools."""
-        if self.said or self.thought or self.calls:
-            message: Message = {"role": "assistant", "content": "".join(self.said) or None, CLAIMED: True}
+        if self.texts or self.thought or self.calls:
+            message: Message = {"role": "assistant", "content": "".join(self.texts) or None, CLAIMED: True}
             if self.thought:
                 message["reasoning_content"] = "".join(self.thought)
             if self.calls:
@@ -186,7 +186,7 @@ class _InputReader:
         self.messages.extend(self.results)
         if self.shown:  # the answer of a tool is text for most servers: images follow as the user's
             self.messages.append({"role": "user", "content": list(self.shown)})
-        for group in (self.said, self.thought, self.calls, self.results, self.shown):
+        for group in (self.texts, self.thought, self.calls, self.results, self.shown):
             group.clear()
 
 
@@ -254,7 +254,7 @@ def _read_function_output(conversation: _InputReader, item: Item, place: str) ->
     answer = read_part(FunctionOutputInput, item, place)
     content = chat_content(answer.output, f"{place}.output")
     conversation.add_result({"role": "tool", "tool_call_id": answer.call_id, "content": text_of(content)})
-    conversation.shown.extend(beside_text(content))
+    conversation.shown.extend(non_text_parts(content))
 
 
 def _read_mcp_call(conversation: _InputReader, item: Item, place: str) -> None:

@@ -316,8 +316,8 @@ def _write_assistant_items(
 ) -> Iterator[ConversationItem]:
     if thought := json_values.as_text(message.get("reasoning_content")):
         yield write_text_item("reasoning", next_id("rs"), write_part("reasoning", thought), "completed")
-    if said := json_values.as_text(message.get("content")):
-        part = write_part("message", said, read_citations(message.get("annotations")))
+    if text := json_values.as_text(message.get("content")):
+        part = write_part("message", text, read_citations(message.get("annotations")))
         yield write_text_item("message", next_id("msg"), part, "completed")
     if refusal := json_values.as_text(message.get("refusal")):
         yield write_text_item("refusal", next_id("msg"), write_part("refusal", refusal), "completed")

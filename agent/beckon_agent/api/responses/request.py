@@ -200,10 +200,10 @@ class TextFormat(BaseModel):
         """Return the format for a chat completions request."""
         if self.type != "json_schema":
             return {"type": self.type}
-        said = {
+        json_schema = {
             key: value for key, value in self.to_document().items() if key != "type" and value is not None
         }
-        return {"type": "json_schema", "json_schema": said}
+        return {"type": "json_schema", "json_schema": json_schema}
 
 
 class TextOptions(BaseModel):

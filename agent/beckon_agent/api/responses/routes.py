@@ -9,7 +9,7 @@ from starlette.convertors import StringConvertor, register_url_convertor
 
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
 from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation, link_to
-from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace, unless_gone
+from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace, cancel_on_hang_up
 from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses import conversations
 from beckon_agent.api.responses.compaction import CompactedResponse, CompactRequest, compact_messages
@@ -133,7 +133,7 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
                 state = state_of_run(run, begun=part > 1 or ended > 0)
                 return JsonResponse(response_document(run, part, state, ()))
             whole = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()), ended)
-            return JsonResponse(await unless_gone(request.receive, whole))
+            return JsonResponse(await cancel_on_hang_up(request.receive, whole))
 
 
 def _add_compaction(routes: APIRouter, face: _Face) -> None:
@@ -147,7 +147,7 @@ def _add_compaction(routes: APIRouter, face: _Face) -> None:
             hosted = find_agent(service, body.model)
             messages = await face.creator.read_messages(body, face.owner_of(request))
             compacting = compact_messages(service, hosted, messages, body.instructions)
-            return JsonResponse(await unless_gone(request.receive, compacting))
+            return JsonResponse(await cancel_on_hang_up(request.receive, compacting))
 
     @routes.post("/v1/responses/input_tokens", include_in_schema=False)
     async def count_input_tokens() -> None:

@@ -237,8 +237,8 @@ async def server_sent(
                     yield _to_sse(event)
         yield _DONE
     except Exception as error:  # the status is sent: only the stream can report the error
-        said = to_api_error(error)
-        members = write_error(said.code or "internal_error", said.message, types)
+        api_error = to_api_error(error)
+        members = write_error(api_error.code or "internal_error", api_error.message, types)
         yield _to_sse({"type": "error", "sequence_number": number, **members})
     finally:
         await batches.close()

@@ -224,14 +224,14 @@ def _run_fields(run: StoredRun) -> RunFields:
 
 
 def _to_step(turn: StoredTurn, calls: Sequence[StoredCall]) -> RunStep:
-    said = turn.text or turn.details.refusal
-    text, reasoning = said[:MOST_SHOWN], turn.reasoning[:MOST_SHOWN]
+    answer = turn.text or turn.details.refusal
+    text, reasoning = answer[:MOST_SHOWN], turn.reasoning[:MOST_SHOWN]
     return {
         "step": turn.step,
         "model": None if turn.prompt is None else turn.prompt.get("model"),
         "text": text,
         "reasoning": reasoning,
-        "cut": (text, reasoning) != (said, turn.reasoning),
+        "cut": (text, reasoning) != (answer, turn.reasoning),
         "finish_reason": turn.finish_reason,
         "usage": _to_usage(turn.usage),
         "seconds": turn.seconds,

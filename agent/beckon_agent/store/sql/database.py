@@ -175,7 +175,7 @@ class GroupCommit:
             self._waiting.append(_Job(work, future))
             asleep, self._awake = not self._awake, True
         if asleep:
-            self._thread.submit(self._work_off)
+            self._thread.submit(self._run_jobs)
         return await future
 
     def finish(self, last: Callable[[], None]) -> None:
@@ -183,7 +183,7 @@ class GroupCommit:
         self._thread.submit(last).result()
         self._thread.shutdown()
 
-    def _work_off(self) -> None:
+    def _run_jobs(self) -> None:
         while pieces := self._next_jobs():
             self._commit_jobs(pieces)
             for loop, theirs in groupby(pieces, lambda piece: piece.loop):
@@ -210,7 +210,7 @@ def _run_job(piece: _Job, connection: Connection, *, alone: bool) -> None:
     if piece.future.cancelled():
         return
     try:
-        with plain_errors(), _undone_for_itself(connection, alone=alone):
+        with plain_errors(), _savepoint(connection, alone=alone):
             piece.result = piece.work(connection)
     except Exception as error:
         piece.error = error
@@ -219,7 +219,7 @@ def _run_job(piece: _Job, connection: Connection, *, alone: bool) -> None:
 
 
 @contextmanager
-def _undone_for_itself(connection: Connection, *, alone: bool) -> Iterator[None]:
+def _savepoint(connection: Connection, *, alone: bool) -> Iterator[None]:
     """Undo the changes of a failed piece of work, by a savepoint.
 
     A piece that is alone in its transaction needs none: the whole transaction is undone.

@@ -20,7 +20,7 @@ from beckon_agent.core.records import (
     StoredCall,
     StoredTurn,
 )
-from beckon_agent.store.base import NOTHING
+from beckon_agent.store.base import NO_ENTRIES
 from beckon_agent.store.sql.database import Database
 from beckon_agent.store.sql.database import now as clock
 from beckon_agent.store.sql.steps import (
@@ -125,7 +125,7 @@ class SqlJournal:
         holder: str,
         turn: StoredTurn,
         calls: Sequence[StoredCall],
-        said: LogEntries = NOTHING,
+        entries: LogEntries = NO_ENTRIES,
     ) -> None:
         """Store events, a turn and its calls.
 
@@ -135,7 +135,7 @@ class SqlJournal:
         def work(connection: Connection) -> None:
             if lost_over(connection, run_id, holder):
                 connection.execute(_GOES_ON, {"the_run": run_id})
-            append_events(connection, run_id, said)
+            append_events(connection, run_id, entries)
             _add_turn(connection, run_id, turn, calls)
 
         try:

@@ -79,7 +79,7 @@ async def open_store(url: str) -> SqlStore:
     """
     database = database_at(url)
     try:
-        await database.write(bring_up_to_date)
+        await database.write(update_schema)
     except BaseException:
         await database.aclose()
         raise
@@ -120,7 +120,7 @@ _VERSION = Table(  # as Alembic makes it
 )
 
 
-def bring_up_to_date(connection: Connection) -> None:
+def update_schema(connection: Connection) -> None:
     """Create the tables or apply the missing revisions, all or nothing.
 
     Of replicas that start together one does it. Raises `StoreRefused` for a database of a newer version, and

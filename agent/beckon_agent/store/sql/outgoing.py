@@ -105,7 +105,7 @@ class SqlOwedAnswers:
 
         return await self._database.write(work)
 
-    async def put_off(self, run_id: str, *, seconds: float) -> None:
+    async def postpone(self, run_id: str, *, seconds: float) -> None:
         """Count a failed attempt; the answer is due again in `seconds`."""
         later = (
             update(owed_answers)

@@ -24,7 +24,7 @@ from sqlalchemy.exc import IntegrityError
 
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import FINAL, Ended, LogEntries, NewRun, Past, RunStatus, StoredRun
-from beckon_agent.store.base import NOTHING, NotHeld, RunExists
+from beckon_agent.store.base import NO_ENTRIES, NotHeld, RunExists
 from beckon_agent.store.sql import steps
 from beckon_agent.store.sql.conversations import (
     advance_conversation,
@@ -192,7 +192,7 @@ class SqlRuns:
         await self._database.write(lambda connection: connection.execute(statement, members).rowcount)
 
     async def suspend(
-        self, run_id: str, holder: str, said: LogEntries = NOTHING, *, forms: Collection[str] = ()
+        self, run_id: str, holder: str, entries: LogEntries = NO_ENTRIES, *, forms: Collection[str] = ()
     ) -> RunStatus:
         """Suspend a run until an approval, input or a late answer."""
         members = {"the_run": run_id, "the_holder": holder}
@@ -200,20 +200,20 @@ class SqlRuns:
         def work(connection: Connection) -> RunStatus:
             if connection.execute(_LET_GO, members).rowcount == 0:
                 raise NotHeld(run_id)
-            append_events(connection, run_id, said)
+            append_events(connection, run_id, entries)
             queued = requeue_run(connection, run_id) or queue_for_new_form(connection, run_id, forms)
             return "queued" if queued else "suspended"
 
         return await self._database.write(work)
 
     async def end_run(
-        self, run_id: str, holder: str | None, ended: Ended, said: LogEntries = NOTHING
+        self, run_id: str, holder: str | None, ended: Ended, entries: LogEntries = NO_ENTRIES
     ) -> bool:
         """Set a run's final status; append its messages to its conversation."""
         if ended.status not in FINAL:
             raise ValueError(f"{ended.status!r} is no status to end with")
         return await self._database.write(
-            lambda connection: _end_run(connection, run_id, holder, ended, said)
+            lambda connection: _end_run(connection, run_id, holder, ended, entries)
         )
 
     async def purge(self, keep_seconds: float | None) -> int:
@@ -289,7 +289,9 @@ def _claim_runs(connection: Connection, holder: str, seconds: float, most: int) 
     return [_to_run(row) for row in connection.execute(ordered)]
 
 
-def _end_run(connection: Connection, run_id: str, holder: str | None, ended: Ended, said: LogEntries) -> bool:
+def _end_run(
+    connection: Connection, run_id: str, holder: str | None, ended: Ended, entries: LogEntries
+) -> bool:
     members = {
         "the_run": run_id,
         "status": ended.status,
@@ -305,7 +307,7 @@ def _end_run(connection: Connection, run_id: str, holder: str | None, ended: End
         if holder is not None:
             raise NotHeld(run_id)
         return False
-    _keep_rest(connection, run_id, ended, said, retained=run.retained)
+    _keep_rest(connection, run_id, ended, entries, retained=run.retained)
     if ended.added is not None and (run.retained or run.conversation is not None):
         complete_segment(connection, run.segment, ended.added)
         if run.conversation is not None:
@@ -317,11 +319,11 @@ def _end_run(connection: Connection, run_id: str, holder: str | None, ended: End
 
 
 def _keep_rest(
-    connection: Connection, run_id: str, ended: Ended, said: LogEntries, *, retained: bool
+    connection: Connection, run_id: str, ended: Ended, entries: LogEntries, *, retained: bool
 ) -> None:
     """Store the last events of a run for its followers, and that its answer is owed."""
     if retained or ended.lingers:
-        append_events(connection, run_id, said)
+        append_events(connection, run_id, entries)
     if retained and ended.owed:
         connection.execute(insert(owed_answers).values(run_id=run_id, failures=0, due=now()))
 

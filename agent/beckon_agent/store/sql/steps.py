@@ -64,14 +64,14 @@ def lost_over(connection: Connection, run_id: str, holder: str) -> int:
     return lost
 
 
-def append_events(connection: Connection, run_id: str, said: LogEntries) -> None:
+def append_events(connection: Connection, run_id: str, entries: LogEntries) -> None:
     """Append events to the log of a run locked by the caller.
 
     Events with existing numbers stay as they are.
     """
     rows = [
         {"run_id": run_id, "number": number, "event": dict(event)}
-        for number, event in enumerate(said.events, start=said.first)
+        for number, event in enumerate(entries.events, start=entries.first)
     ]
     if rows:
         connection.execute(database.insert_into(connection, events).on_conflict_do_nothing(), rows)
@@ -145,14 +145,14 @@ class SqlEventLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def append(self, run_id: str, holder: str, said: LogEntries) -> None:
+    async def append(self, run_id: str, holder: str, entries: LogEntries) -> None:
         """Store events."""
 
         def work(connection: Connection) -> None:
             lock_held(connection, run_id, holder)
-            append_events(connection, run_id, said)
+            append_events(connection, run_id, entries)
 
-        if said.events:
+        if entries.events:
             await self._database.write(work)
 
     async def read_after(

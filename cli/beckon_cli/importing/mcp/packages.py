@@ -50,10 +50,10 @@ def npm_package(spec: str) -> NpmPackage:
     if not _NPM_NAME.fullmatch(name):
         return NpmPackage("", "", "")
     wanted = wanted or _npm_local(name)
-    said = _json(
+    versions = _json(
         _command_output(["npm", "view", f"{name}@{wanted}" if wanted else name, "version", "bin", "--json"])
     )
-    newest = said[-1] if isinstance(said, list) and said else said
+    newest = versions[-1] if isinstance(versions, list) and versions else versions
     short = name.rpartition("/")[2]
     if not isinstance(newest, dict) or not isinstance(newest.get("version"), str):
         unknown = f"which version of {name} runs here is not known: pin it in server/package.json"
@@ -73,8 +73,8 @@ def _npm_local(name: str) -> str:
     for folder in (here, *here.parents):
         package = folder / "node_modules" / name / "package.json"
         if package.is_file():
-            said = _json(package.read_text(encoding="utf-8"))
-            return str(said.get("version", "")) if isinstance(said, dict) else ""
+            content = _json(package.read_text(encoding="utf-8"))
+            return str(content.get("version", "")) if isinstance(content, dict) else ""
     return ""
 
 
@@ -115,8 +115,8 @@ def find_distributions(interpreter: str, modules: Sequence[str]) -> Mapping[str,
     `interpreter` is the Python that has the modules. Modules without a distribution from a package index
     are left out.
     """
-    said = _json(_command_output([interpreter, "-c", _ASK, *modules])) if modules else {}
-    return said if isinstance(said, dict) else {}
+    versions = _json(_command_output([interpreter, "-c", _ASK, *modules])) if modules else {}
+    return versions if isinstance(versions, dict) else {}
 
 
 def find_imports(script: str) -> list[str]:

@@ -280,8 +280,8 @@ class CommandProject:
         for name in self.made:
             yield Text(f"added    {name}")
         for name in self.left_alone:
-            said = f"{name}: yours differs; --renew writes it anew"
-            yield Text.assemble(("kept     ", "yellow"), said)
+            note = f"{name}: yours differs; --renew writes it anew"
+            yield Text.assemble(("kept     ", "yellow"), note)
         for each in self.unknown:
             yield Text.assemble(("to do    ", "yellow"), each)
         for number, line in enumerate(self.next):

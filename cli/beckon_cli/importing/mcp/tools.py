@@ -18,7 +18,7 @@ from beckon_adapter.egress.hosts import NoCredential
 from beckon_adapter.mcp.http_server import iterate_errors, read_tool_list
 from beckon_cli.importing.candidates import (
     Credential,
-    Found,
+    ImportSource,
     NamedByObjects,
     NoSource,
     Service,
@@ -251,8 +251,8 @@ def _read_output_schema(tool: Tool) -> tuple[Mapping[str, Any] | None, tuple[str
 
 
 def _description_of(tool: Tool) -> str:
-    said = (tool.description or tool.title or "").strip()
-    return said or f"Call the tool {tool.name}."
+    description = (tool.description or tool.title or "").strip()
+    return description or f"Call the tool {tool.name}."
 
 
 def _hint_annotations(tool: Tool) -> dict[str, str]:
@@ -260,21 +260,21 @@ def _hint_annotations(tool: Tool) -> dict[str, str]:
 
     A hint that the server does not give is left out.
     """
-    said = tool.annotations
-    if said is None:
+    annotations = tool.annotations
+    if annotations is None:
         return {}
     hints: dict[str, str] = {}
-    if said.read_only_hint:
+    if annotations.read_only_hint:
         hints[READ_ONLY] = "true"
-    elif said.destructive_hint is not None:
-        hints[DESTRUCTIVE] = str(said.destructive_hint).lower()
-    if said.idempotent_hint or said.read_only_hint:
+    elif annotations.destructive_hint is not None:
+        hints[DESTRUCTIVE] = str(annotations.destructive_hint).lower()
+    if annotations.idempotent_hint or annotations.read_only_hint:
         hints[IDEMPOTENT] = "true"
     return hints
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class McpOptions:
     """The options of an import: tools, name, credential and token.
 
     `words` select tools; without any, all are imported. Without a `name` the server's own name is used. The
@@ -287,7 +287,9 @@ class Wanted:
     auth: httpx2.Auth | None = None
 
 
-def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service]) -> Found[ImportedTools]:
+def find_tools(
+    place: Place, wanted: McpOptions, service_of: Callable[[str], Service]
+) -> ImportSource[ImportedTools]:
     """List a server's tools and return the results of the import.
 
     `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
@@ -295,7 +297,7 @@ def find_tools(place: Place, wanted: Wanted, service_of: Callable[[str], Service
     found = asyncio.run(list_server_tools(place, wanted.auth))
     name = source_name(wanted.name or found.name or "mcp")
     server = Server(name, place, wanted.credential)
-    return Found(
+    return ImportSource(
         importer="mcp",
         noun="tool",
         title=name,

@@ -9,9 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from beckon_cli.importing.candidates import Credential
-from beckon_cli.importing.openapi.bodies import Flat, choose_media, constant_of, flatten_body, to_literal
+from beckon_cli.importing.openapi.bodies import (
+    FlatRequest,
+    choose_media,
+    constant_of,
+    flatten_body,
+    to_literal,
+)
 from beckon_cli.importing.openapi.operations import Operation, Parameter
-from beckon_cli.importing.openapi.schemas import Bundle, example_of
+from beckon_cli.importing.openapi.schemas import SchemaBundle, example_of
 from beckon_cli.importing.openapi.words import MAX_PARAMETER, argument_name, says_nothing, to_plain_text
 from beckon_contract.schema.expansion import Expansion, Stack
 from beckon_contract.schema.keywords import Schema, stated_types, without_extensions
@@ -37,7 +43,7 @@ class CannotImport(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ParameterSchema:
     """The schema of one parameter, in two forms.
 
     `schema` is in normal form. `shape` is that schema expanded, to look into it.
@@ -54,18 +60,18 @@ class Known:
 
 def flatten_operation(
     operation: Operation, credential: Credential, fixed: Mapping[str, str], max_depth: int
-) -> tuple[Flat, Schema]:
+) -> tuple[FlatRequest, Schema]:
     """Return the flat request of an operation and the JSON Schema of its arguments.
 
     `fixed` are values of parameters that the user has given; they are no arguments then.
     Raises `CannotImport`, `BadDescription` for references that lead nowhere, and `SchemaError`.
     """
-    flat = Flat()
+    flat = FlatRequest()
     parameters = [
         each for each in _sort_parameters(operation) if not _is_covered(operation, each, credential, flat)
     ]
     media = choose_media(operation)
-    bundle = Bundle(max_depth)
+    bundle = SchemaBundle(max_depth)
     described = {str(number): bundle.add_schema(each.schema) for number, each in enumerate(parameters)}
     if media is not None:
         described["body"] = bundle.add_schema(media.schema)
@@ -73,7 +79,7 @@ def flatten_operation(
     expansion = Expansion(schema)
     for number, each in enumerate(parameters):
         node = schema["properties"][str(number)]
-        _place_parameter(flat, each, Known(node, expansion.expand(node, Stack())[0]), fixed)
+        _place_parameter(flat, each, ParameterSchema(node, expansion.expand(node, Stack())[0]), fixed)
     _fill_path(flat, operation.path)
     if media is not None:
         node = schema["properties"]["body"]
@@ -88,7 +94,7 @@ def _sort_parameters(operation: Operation) -> list[Parameter]:
     return sorted(operation.parameters, key=lambda each: _ORDER.index(each.place))
 
 
-def _is_covered(operation: Operation, each: Parameter, credential: Credential, flat: Flat) -> bool:
+def _is_covered(operation: Operation, each: Parameter, credential: Credential, flat: FlatRequest) -> bool:
     """Return True if a parameter is not an argument.
 
     The credential sends it, or it is not for a model to set; parameters left out are noted in `flat`.
@@ -124,7 +130,9 @@ def _is_jsonp(operation: Operation, each: Parameter) -> bool:
     )
 
 
-def _place_parameter(flat: Flat, each: Parameter, known: Known, fixed: Mapping[str, str]) -> None:
+def _place_parameter(
+    flat: FlatRequest, each: Parameter, known: ParameterSchema, fixed: Mapping[str, str]
+) -> None:
     """Make one parameter an argument, or a fixed value, or leave it out."""
     if each.name in fixed:
         _write_parameter(flat, each, known, str(to_literal(fixed[each.name])))
@@ -153,7 +161,7 @@ def _place_parameter(flat: Flat, each: Parameter, known: Known, fixed: Mapping[s
     _write_parameter(flat, each, known, written)
 
 
-def _write_parameter(flat: Flat, each: Parameter, known: Known, written: str) -> None:
+def _write_parameter(flat: FlatRequest, each: Parameter, known: ParameterSchema, written: str) -> None:
     match each.place:
         case "path":
             flat.path[each.name] = f".{written}" if each.style == "label" else written
@@ -165,7 +173,7 @@ def _write_parameter(flat: Flat, each: Parameter, known: Known, written: str) ->
             flat.cookies[each.name] = written
 
 
-def _styled_query(each: Parameter, known: Known, written: str) -> Any:
+def _styled_query(each: Parameter, known: ParameterSchema, written: str) -> Any:
     """Return a query parameter as the rule writes it. Its style is added if it is not the usual one."""
     kinds = set(known.kinds)
     several = bool(kinds & {"array", "object"}) or not kinds
@@ -183,7 +191,7 @@ def _styled_query(each: Parameter, known: Known, written: str) -> Any:
     return {"value": written, "style": style, "explode": False}
 
 
-def _unwritable_reason(each: Parameter, known: Known) -> str:
+def _unwritable_reason(each: Parameter, known: ParameterSchema) -> str:
     """Return the reason a rule cannot write a parameter. It is "" if a rule can."""
     kinds = set(known.kinds)
     if each.style == "matrix" or (each.style == "label" and "array" in kinds and each.explode is not False):
@@ -197,7 +205,7 @@ def _unwritable_reason(each: Parameter, known: Known) -> str:
     return ""
 
 
-def _is_spread(each: Parameter, known: Known) -> bool:
+def _is_spread(each: Parameter, known: ParameterSchema) -> bool:
     """Return True if an object's properties are separate parameters.
 
     In OpenAPI this is the style form, exploded.
@@ -210,14 +218,14 @@ def _is_spread(each: Parameter, known: Known) -> bool:
     )
 
 
-def _spread_object(flat: Flat, each: Parameter, known: Known) -> None:
+def _spread_object(flat: FlatRequest, each: Parameter, known: ParameterSchema) -> None:
     needed = known.shape.get("required", []) if each.required else []
     for name, schema in known.shape["properties"].items():
         taken = flat.take_argument(argument_name(name), each.place, schema, required=name in needed)
         flat.query[name] = f"{{{taken}}}"
 
 
-def _fill_path(flat: Flat, path: str) -> None:
+def _fill_path(flat: FlatRequest, path: str) -> None:
     """Write the path with arguments for its placeholders.
 
     A placeholder that is not described becomes a string argument. A query in the path becomes query
@@ -245,7 +253,7 @@ def _with_description(schema: Any, description: str) -> Any:
     return {**(schema if isinstance(schema, Mapping) else {}), "description": text}
 
 
-def _arguments_schema(flat: Flat, definitions: Schema) -> Schema:
+def _arguments_schema(flat: FlatRequest, definitions: Schema) -> Schema:
     """Return the JSON Schema of the arguments. It allows no other properties."""
     schema: Schema = {"type": "object", "properties": flat.properties}
     if flat.required:

@@ -12,7 +12,7 @@ from beckon_contract.schema.keywords import Schema, stated_types
 
 
 @dataclass(slots=True)
-class Flat:
+class FlatRequest:
     """A request as one flat object, while it is being put together.
 
     `path` has the value of each of the path's placeholders, `url_path` is the path with them filled.
@@ -103,8 +103,8 @@ def choose_media(operation: Operation) -> Media | None:
     text = not _is_structured(kind)
     if text:
         kind = kind if "*" not in kind else "application/octet-stream"
-        said = {"type": "string"} if kind.startswith("text/") or kind.endswith("xml") else dict(FILE)
-        schema = Node(said, schema.resolver)
+        default = {"type": "string"} if kind.startswith("text/") or kind.endswith("xml") else dict(FILE)
+        schema = Node(default, schema.resolver)
     return Media(
         kind,
         schema,
@@ -115,7 +115,7 @@ def choose_media(operation: Operation) -> Media | None:
     )
 
 
-def flatten_body(flat: Flat, media: Media, schema: Any, shape: Schema) -> None:
+def flatten_body(flat: FlatRequest, media: Media, schema: Any, shape: Schema) -> None:
     """Make the fields of an object arguments, and anything else the one argument `body`."""
     if not media.in_query:
         flat.body_type = media.kind
@@ -125,10 +125,10 @@ def flatten_body(flat: Flat, media: Media, schema: Any, shape: Schema) -> None:
         if not _is_empty(shape):
             flat.notes.append("the body is left out: a GET has none, and this one is no form")
     elif not _is_empty(shape):
-        said = to_plain_text(media.description, MAX_PARAMETER)
+        description = to_plain_text(media.description, MAX_PARAMETER)
         described = {
             **(schema if isinstance(schema, Mapping) else {}),
-            **({"description": said} if said else {}),
+            **({"description": description} if description else {}),
         }
         taken = flat.take_argument("body", "content", described, required=media.required)
         flat.body = f"{{{taken}}}"
@@ -136,7 +136,7 @@ def flatten_body(flat: Flat, media: Media, schema: Any, shape: Schema) -> None:
         flat.body = {}
 
 
-def _flatten_fields(flat: Flat, media: Media, shape: Schema) -> None:
+def _flatten_fields(flat: FlatRequest, media: Media, shape: Schema) -> None:
     needed = shape.get("required", [])
     fields: dict[str, Any] = {}
     names: dict[str, str] = {}

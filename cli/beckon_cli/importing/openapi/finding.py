@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
-from beckon_cli.importing.candidates import Found, Source, choose_things, matches_pattern
+from beckon_cli.importing.candidates import ImportSource, Source, choose_things, matches_pattern
 from beckon_cli.importing.documents import BadDescription, Documents, FileDocuments, Report, UrlDocuments
 from beckon_cli.importing.openapi import openapi3, swagger2
 from beckon_cli.importing.openapi.importer import Imported, OpenApiOptions, api_name, import_operations
@@ -27,8 +27,8 @@ def read_description(documents: Documents, choice: ServerChoice) -> Description:
         raise BadDescription(f"{documents.name} is no description of an API but {_kind_of(root.value)}")
     version = str(root.value.get("swagger") or root.value.get("openapi") or "")
     if not version.startswith(("2.", "3.0", "3.1", "3.2")):
-        said = f"says {version[:40]!r}" if version else "says neither swagger: '2.0' nor openapi: 3.x"
-        raise BadDescription(f"{documents.name} {said}; Swagger 2 and OpenAPI 3 can be imported")
+        problem = f"says {version[:40]!r}" if version else "says neither swagger: '2.0' nor openapi: 3.x"
+        raise BadDescription(f"{documents.name} {problem}; Swagger 2 and OpenAPI 3 can be imported")
     if not isinstance(root.value.get("paths"), Mapping):
         raise BadDescription(f"{documents.name} has no paths, and so nothing that could be called")
     dialect = swagger2 if version.startswith("2.") else openapi3
@@ -61,14 +61,16 @@ def select_operations(
     pairs = list(zip(operations, names, strict=True))
     known = [text for each in operations for text in (each.id, each.path, *each.tags) if text]
     return choose_things(
-        pairs, wanted, lambda word, pair: _word_means(word, *pair), noun="operation", known=[*known, *names]
+        pairs, wanted, lambda word, pair: _matches_word(word, *pair), noun="operation", known=[*known, *names]
     )
 
 
-def _word_means(word: str, operation: Operation, name: str) -> bool:
+def _matches_word(word: str, operation: Operation, name: str) -> bool:
     first, _, rest = word.strip().partition(" ")
     if first.lower() in METHODS:
-        return operation.method == first.lower() and (not rest.strip() or _word_means(rest, operation, name))
+        return operation.method == first.lower() and (
+            not rest.strip() or _matches_word(rest, operation, name)
+        )
     if word.startswith("tag:"):
         return any(matches_pattern(tag, word.removeprefix("tag:").strip()) for tag in operation.tags)
     if word.startswith("/"):
@@ -84,7 +86,7 @@ def _path_pattern(pattern: str) -> re.Pattern[str]:
 
 def find_operations(
     source: str, chosen: Iterable[str], options: OpenApiOptions, choice: ServerChoice, reading: "Reading"
-) -> Found[Imported]:
+) -> ImportSource[Imported]:
     """Read a description and return the results of the import.
 
     Raises `BadDescription`, and `NoSource` for a word that matches nothing.
@@ -98,7 +100,7 @@ def find_operations(
         results = tuple(import_operations(description, options, meant))
     title = f"{description.title} in " if description.title else ""
     named = Source(f"{title}{documents.name}", "--prefix")
-    return Found(
+    return ImportSource(
         importer="openapi",
         noun="operation",
         title=description.title or named.name,

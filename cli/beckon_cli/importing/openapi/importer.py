@@ -14,7 +14,7 @@ from beckon_cli.importing.documents import BadDescription
 from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.openapi import openapi3
 from beckon_cli.importing.openapi.arguments import CannotImport, flatten_operation
-from beckon_cli.importing.openapi.bodies import JSON, Flat, to_literal
+from beckon_cli.importing.openapi.bodies import JSON, FlatRequest, to_literal
 from beckon_cli.importing.openapi.naming import name_operations
 from beckon_cli.importing.openapi.operations import Description, Operation, credential_for, to_slug
 from beckon_cli.importing.openapi.schemas import simplify_schema
@@ -24,7 +24,7 @@ from beckon_contract.schema.keywords import Schema
 from beckon_contract.schema.parameters import SchemaError
 
 
-def rule_for(operation: Operation, flat: Flat, credential: Credential) -> dict[str, Any]:
+def rule_for(operation: Operation, flat: FlatRequest, credential: Credential) -> dict[str, Any]:
     """Return the rule as plain data, without default values."""
     rule: dict[str, Any] = {
         "method": operation.method.upper(),
@@ -201,7 +201,7 @@ def _find_obstacle(operation: Operation) -> str:
 
 def _fit_arguments(
     operation: Operation, credential: Credential, fixed: Mapping[str, str]
-) -> tuple[Flat, Schema]:
+) -> tuple[FlatRequest, Schema]:
     """Return the arguments, as deep as the size limit allows.
 
     Raises `SchemaError` or `CannotImport` if no depth is within the limit.
@@ -229,7 +229,7 @@ def _description_of(operation: Operation, name: str, description: Description) -
         *split_words(name),
     }:
         summary = ""  # the function's name in other words
-    said = describe_operation(summary, more)
-    if says_nothing(said, operation.id):
-        said = f"{name.replace('_', ' ').capitalize()}: {operation} of {description.title or 'this API'}."
-    return f"Deprecated: {said}"[:1024] if operation.deprecated else said
+    text = describe_operation(summary, more)
+    if says_nothing(text, operation.id):
+        text = f"{name.replace('_', ' ').capitalize()}: {operation} of {description.title or 'this API'}."
+    return f"Deprecated: {text}"[:1024] if operation.deprecated else text

@@ -163,13 +163,13 @@ def _read_operation(
     which: tuple[str, str],
     where: tuple[str, ServerChoice, list[str]],
 ) -> Operation:
-    said = common_fields(operation, *which)
+    fields = common_fields(operation, *which)
     base, choice, outer = where
     try:
         own = read_servers(operation.get("servers"), base, choice) or outer
         stated = required_schemes(operation)
         return Operation(
-            **said,
+            **fields,
             parameters=tuple(_read_parameters(item, operation)),
             body=_read_body(operation.get("requestBody")),
             security=(required_schemes(root) or ()) if stated is None else stated,
@@ -177,7 +177,7 @@ def _read_operation(
             answers=tuple(_answer_types(operation)),
         )
     except BadDescription as error:
-        return Operation(**said, problem=str(error))
+        return Operation(**fields, problem=str(error))
 
 
 def _read_parameters(item: Node, operation: Node) -> Iterator[Parameter]:

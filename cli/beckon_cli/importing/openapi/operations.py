@@ -133,7 +133,7 @@ def credential_for(
     for each in operation.parameters:
         if each.name not in keep and each.place != "path" and _is_secret(each, schemes, parts):
             parts[Part(each.place, each.name, to_plain_text(each.description, 100))] = None
-    found = _without_doubles(part for part in parts if part.name not in keep)
+    found = _without_duplicates(part for part in parts if part.name not in keep)
     unknown = [part for part in found if part.kind not in ("bearer", "basic", "header", "query", "cookie")]
     if unknown:
         return Credential(
@@ -166,7 +166,7 @@ def _is_secret(each: Parameter, schemes: set[tuple[str, str]], parts: Mapping[Pa
     return name in _SECRET_NAMES and bool(_SECRET_WORDS.search(each.description))
 
 
-def _without_doubles(parts: Iterator[Part]) -> tuple[Part, ...]:
+def _without_duplicates(parts: Iterator[Part]) -> tuple[Part, ...]:
     found: dict[tuple[str, str], Part] = {}
     for part in parts:
         found.setdefault((part.kind, part.name), part)

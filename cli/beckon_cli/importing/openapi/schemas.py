@@ -119,7 +119,7 @@ FILE = {
 """How an argument carries bytes, which the adapter writes as a file."""
 
 
-class Bundle:
+class SchemaBundle:
     """A description's schemas with their references, down to a depth."""
 
     def __init__(self, max_depth: int) -> None:
@@ -172,8 +172,8 @@ class Bundle:
             self._targets[name] = target  # kept, so that nothing else can have its identity
         self._pending[name] = min(depth, self._pending.get(name, depth))
         beside = {key: value for key, value in schema.value.items() if key != "$ref"}
-        said = self._add_members(Node(beside, schema.resolver), depth) if beside else {}
-        return {"$ref": f"{_PREFIX}{name}", **said}
+        siblings = self._add_members(Node(beside, schema.resolver), depth) if beside else {}
+        return {"$ref": f"{_PREFIX}{name}", **siblings}
 
     def _add_members(self, schema: Node, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = example_of(schema.value)

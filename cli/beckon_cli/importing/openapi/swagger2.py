@@ -55,12 +55,12 @@ def read_schemes(root: Node) -> dict[str, Scheme]:
 
 def _read_operation(root: Node, item: Node, operation: Node, which: tuple[str, str, str]) -> Operation:
     method, path, server = which
-    said = common_fields(operation, method, path)
+    fields = common_fields(operation, method, path)
     try:
         parameters = parameters_of(item, operation)
         stated = required_schemes(operation)
         return Operation(
-            **said,
+            **fields,
             parameters=tuple(_read_parameter(each) for each in parameters if each.get_text("in") in _PLACES),
             body=_read_body(parameters, _media_types(root, operation, "consumes")),
             security=(required_schemes(root) or ()) if stated is None else stated,
@@ -68,7 +68,7 @@ def _read_operation(root: Node, item: Node, operation: Node, which: tuple[str, s
             answers=tuple(_media_types(root, operation, "produces")),
         )
     except BadDescription as error:
-        return Operation(**said, problem=str(error))
+        return Operation(**fields, problem=str(error))
 
 
 def _read_parameter(each: Node) -> Parameter:
@@ -90,8 +90,8 @@ def _read_parameter(each: Node) -> Parameter:
 
 def _read_schema(parameter: Node) -> Node:
     """Return a parameter's schema, made of the keywords beside its name."""
-    said = {key: value for key, value in parameter.value.items() if key not in _NOT_SCHEMA}
-    return Node(said, parameter.resolver)
+    schema = {key: value for key, value in parameter.value.items() if key not in _NOT_SCHEMA}
+    return Node(schema, parameter.resolver)
 
 
 def _read_body(parameters: list[Node], consumes: list[str]) -> Body | None:
@@ -117,8 +117,8 @@ def _read_form(fields: list[Node], consumes: list[str]) -> Body:
 
 
 def _read_field(field: Node) -> dict[str, Any]:
-    said = {**_read_schema(field).value, "description": field.get_text("description")}
-    return {**said, "type": "string", "format": "binary"} if said.get("type") == "file" else said
+    schema = {**_read_schema(field).value, "description": field.get_text("description")}
+    return {**schema, "type": "string", "format": "binary"} if schema.get("type") == "file" else schema
 
 
 def _read_encoding(field: Node) -> dict[str, Any]:
