@@ -77,6 +77,7 @@ class RunEngine:
         self._pace = pace or EnginePace()
         self._workers: dict[str, RunWorker] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._claimed_again: set[str] = set()
         self._look_now = asyncio.Event()
         self._archive = PromptArchive(store.materials)
         self._housekeeping = Housekeeping(store, keep_seconds)
@@ -205,6 +206,7 @@ class RunEngine:
             self._look_now.clear()
 
     async def _run_beat(self) -> None:
+        await self._release_answered()
         known = set(self._tasks)  # a run that begins during the request is held without being in its answer
         if known:
             # Only these: a run that the store could not begin has no worker, even if we hold it.
@@ -213,10 +215,21 @@ class RunEngine:
                 self._stop_run(run_id)
         if room := self._room_for_runs():
             for run in await self._store.runs.claim_runs(self._holder, seconds=self._pace.hold, most=room):
-                if run.id in self._tasks:  # its time ran out between the two questions, and it is ours still
+                if run.id in self._tasks:
+                    self._claimed_again.add(run.id)
                     continue
                 with acting_as(principal_of(run.request)), resume_trace(run.request):
                     await self._take_over(run)
+
+    async def _release_answered(self) -> None:
+        """Release the runs claimed while their worker ended, after they were suspended and answered.
+
+        A run with an expired lease may be claimed before its worker has ended, too. It leaves nothing to
+        release.
+        """
+        if ended := self._claimed_again - self._tasks.keys():
+            await self._store.runs.release_runs(self._holder, seconds=0, only=ended)
+            self._claimed_again -= ended
 
     def _room_for_runs(self) -> int:
         """Return the number of further runs with room here.

@@ -26,9 +26,9 @@ class Engines:
     store: Store
 
     @asynccontextmanager
-    async def running(self, store: Store | None = None) -> AsyncIterator[RunEngine]:
+    async def running(self, store: Store | None = None, pace: EnginePace = QUICK) -> AsyncIterator[RunEngine]:
         """Run an engine to the end of the block; `store` may stand between it and the real one."""
-        engine = RunEngine(store or self.store, self.agent.service, f"test-{secrets.token_hex(4)}", QUICK)
+        engine = RunEngine(store or self.store, self.agent.service, f"test-{secrets.token_hex(4)}", pace)
         serving = asyncio.create_task(engine.serve())
         try:
             yield engine

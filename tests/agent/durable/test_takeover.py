@@ -11,11 +11,12 @@ from beckon_agent.core.records import Ended, LogEntries, NewRun
 from beckon_agent.core.run_events import ApprovalRequested, CallFinished, RunEvent, RunFinished, TextDelta
 from beckon_agent.core.run_types import Limits
 from beckon_agent.durable.base import event_to_document
+from beckon_agent.durable.engine import EnginePace
 from beckon_agent.store.base import Store
 from tests.agent.durable.conftest import StartEngines
 from tests.agent.durable.crashing import Crashing
 from tests.agent.durable.engines import everything, text
-from tests.agent.durable.weak_stores import Hiccup, SlowLog, SlowReader
+from tests.agent.durable.weak_stores import Hiccup, QuickPerson, SlowLog, SlowReader
 from tests.agent.running_agent import Setup, user
 from tests.agent.scripted_model import asks_for, chunk, says, streamed
 from tests.agent.store.raw import execute
@@ -246,6 +247,18 @@ async def test_a_run_that_waits_for_a_person_outlives_its_process(
         assert sum(isinstance(event, ApprovalRequested) for event in events) == 1
         assert sum(isinstance(event, CallFinished) for event in events) == 2
         assert sorted(BENCH.calls) == ["a", "danger"]
+
+
+async def test_a_run_approved_while_its_worker_ends_goes_on_at_once(engines: StartEngines) -> None:
+    long_lease = EnginePace(hold=10 * PATIENCE, beat=0.1, look=0.05)
+    async with engines(asks_for(("test_danger", {})), says("Done.")) as shared:
+        quick = QuickPerson(shared.store)
+        async with shared.running(quick, long_lease) as engine, asyncio.timeout(PATIENCE):
+            run = await engine.start(shared.ask())
+            events = await everything(engine, run.id, wait=True)
+
+    assert text(events) == "Done."
+    assert BENCH.calls == ["danger"]
 
 
 async def suspends_before_death(dying: Crashing, run_id: str) -> bool:
