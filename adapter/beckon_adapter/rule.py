@@ -312,7 +312,7 @@ class NamedServer(BaseModel):
         return tuple(sorted(values, key=len, reverse=True))
 
     @model_validator(mode="after")
-    def _is_one(self) -> Self:
+    def _check_kind(self) -> Self:
         if bool(self.url) == bool(self.command):
             raise ValueError("a server has either a url or a command")
         return self

@@ -145,13 +145,13 @@ def _permanent_work(
     service: Service, storage: RunStorage | None
 ) -> Iterator[Coroutine[object, object, None]]:
     """Yield what goes on as long as the service runs."""
-    yield _keep_up(service.registry.watch(), "agents and tools")
+    yield _run_or_exit(service.registry.watch(), "agents and tools")
     if storage is not None:
-        yield _keep_up(storage.engine.serve(), "stored runs")
+        yield _run_or_exit(storage.engine.serve(), "stored runs")
         if storage.push is not None:
-            yield _keep_up(storage.push.send_until_cancelled(), "push notifications")
+            yield _run_or_exit(storage.push.send_until_cancelled(), "push notifications")
         if storage.answers is not None:
-            yield _keep_up(storage.answers.send_until_cancelled(), "owed answers")
+            yield _run_or_exit(storage.answers.send_until_cancelled(), "owed answers")
 
 
 def _mount_tasks(app: FastAPI, service: Service, storage: RunStorage, stalled: float) -> None:
@@ -207,7 +207,7 @@ def _memory_of(storage: RunStorage | None) -> chat.MemoryOf | None:
     return lambda request, hosted: HandedCalls(storage.store, owner_of(request), hosted.name)
 
 
-async def _keep_up(work: Coroutine[object, object, None], what: str) -> None:
+async def _run_or_exit(work: Coroutine[object, object, None], what: str) -> None:
     """Run a permanent task; stop the process if it fails, for a restart."""
     try:
         await work

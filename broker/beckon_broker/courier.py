@@ -51,7 +51,7 @@ CODE = "knativeerrorcode"
 DATA = "knativeerrordata"
 
 
-def dead_letter(queued: QueuedDelivery, destination: str, setback: FailedAttempt) -> CloudEvent:
+def dead_letter(queued: QueuedDelivery, destination: str, failure: FailedAttempt) -> CloudEvent:
     """Return the original event with the attributes of its failure.
 
     They are the failed destination, the status code and the answer's body. The body is cut so that its Base64
@@ -62,11 +62,11 @@ def dead_letter(queued: QueuedDelivery, destination: str, setback: FailedAttempt
     error: dict[str, AttributeValue] = {
         TTL: envelope.ttl,
         DESTINATION: destination,
-        CODE: setback.code,
+        CODE: failure.code,
     }
-    if setback.data:
-        error[DATA] = base64.b64encode(setback.data[:MAX_DATA_BYTES]).decode()
-    if not setback.begun:
+    if failure.data:
+        error[DATA] = base64.b64encode(failure.data[:MAX_DATA_BYTES]).decode()
+    if not failure.begun:
         error[NOT_BEGUN] = True
     if queued.observes:
         error[OBSERVER] = True
@@ -104,7 +104,7 @@ class Terms:
 class _Attempts:
     """The attempts of one delivery so far, and whether one of them may have begun the work."""
 
-    attempts: int
+    count: int
     begun: bool
 
 
@@ -137,22 +137,22 @@ class Courier:
 
         A cancelled delivery goes back to the log with its attempts.
         """
-        tally = _Attempts(held.queued.attempts, held.queued.begun)
+        attempts = _Attempts(held.queued.attempts, held.queued.begun)
         try:
             async with lane.turn if held.queued.ordered else contextlib.nullcontext():
-                await self._deliver(held, lane, tally)
+                await self._deliver(held, lane, attempts)
         except asyncio.CancelledError:
-            await held.release(tally.attempts, begun=tally.begun)
+            await held.release(attempts.count, begun=attempts.begun)
             raise
         await held.settle()
 
-    async def _deliver(self, held: HeldDelivery, lane: Lane, tally: _Attempts) -> None:
+    async def _deliver(self, held: HeldDelivery, lane: Lane, attempts: _Attempts) -> None:
         queued, envelope = held.queued, held.queued.envelope
         once = self._is_made_once(queued, lane)
         outcome: CloudEvent | FailedAttempt | None = _LOST
         if not (once and (held.lost_before or queued.begun)):
-            to_subscriber = partial(self._to_subscriber, queued, lane, tally)
-            outcome = await self._persist(lane, to_subscriber, tally, once=once)
+            to_subscriber = partial(self._to_subscriber, queued, lane, attempts)
+            outcome = await self._persist(lane, to_subscriber, attempts, once=once)
         destination = lane.subscription.subscriber
         if isinstance(outcome, CloudEvent):
             outcome = await self._take_reply(envelope, outcome, lane)
@@ -177,7 +177,7 @@ class Courier:
         self,
         lane: Lane,
         attempt: Callable[[], Awaitable[T | FailedAttempt]],
-        tally: _Attempts,
+        attempts: _Attempts,
         *,
         once: bool = False,
     ) -> T | FailedAttempt:
@@ -190,28 +190,28 @@ class Courier:
             outcome = await attempt()
             if not isinstance(outcome, FailedAttempt):
                 return outcome
-            tally.begun |= outcome.begun
+            attempts.begun |= outcome.begun
             delivery = lane.subscription.delivery
-            over = not outcome.retriable or tally.attempts >= delivery.retry
+            over = not outcome.retriable or attempts.count >= delivery.retry
             if over or (once and outcome.begun and not outcome.asks_again):
-                return replace(outcome, begun=tally.begun)
+                return replace(outcome, begun=attempts.begun)
             self._metrics.retried(lane.subscription.key)
-            await asyncio.sleep(delivery.delay(tally.attempts, outcome.retry_after))
-            tally.attempts += 1
+            await asyncio.sleep(delivery.delay(attempts.count, outcome.retry_after))
+            attempts.count += 1
 
     async def _to_subscriber(
-        self, queued: QueuedDelivery, lane: Lane, tally: _Attempts
+        self, queued: QueuedDelivery, lane: Lane, attempts: _Attempts
     ) -> CloudEvent | FailedAttempt | None:
-        envelope, begun_before = queued.envelope, tally.begun
+        envelope, begun_before = queued.envelope, attempts.begun
         async with lane.slots:
             subscription = lane.subscription
             headers, body = _message(envelope.event, subscription.delivery.format)
             headers += [("prefer", "reply"), *_headers(envelope)]
             timeout = subscription.delivery.timeout or self._terms.timeout
-            tally.begun = True  # for a process that is stopped meanwhile
+            attempts.begun = True  # for a process that is stopped meanwhile
             outcome = self._read(queued, await self._post(subscription.subscriber, headers, body, timeout))
             if isinstance(outcome, FailedAttempt):
-                tally.begun = begun_before or outcome.begun
+                attempts.begun = begun_before or outcome.begun
             _log(envelope, lane, outcome)
             return outcome
 
@@ -263,7 +263,7 @@ class Courier:
         return FailedAttempt(problem.status, problem.detail.encode(), retriable=problem.status >= 500)
 
     async def _dead_letter(
-        self, queued: QueuedDelivery, lane: Lane, destination: str, setback: FailedAttempt
+        self, queued: QueuedDelivery, lane: Lane, destination: str, failure: FailedAttempt
     ) -> None:
         trigger, envelope, event = lane.subscription.key, queued.envelope, queued.envelope.event
         what = f"event {event.id} (type {event.type}) for {trigger}"
@@ -272,12 +272,12 @@ class Courier:
                 "dropped %s: %s gave %d, no dead-letter sink",
                 what,
                 destination,
-                setback.code,
+                failure.code,
                 extra=_ids(envelope),
             )
             self._metrics.dropped(trigger, "no-dead-letter-sink")
             return
-        letter = dead_letter(queued, destination, setback)
+        letter = dead_letter(queued, destination, failure)
         to_sink = partial(self._to_sink, envelope, letter, lane)
         failed = await self._persist(lane, to_sink, _Attempts(0, begun=True))
         if failed is None:

@@ -121,10 +121,10 @@ class AgentClient:
         return data
 
     async def stream_replay(
-        self, run: str, wish: Mapping[str, object]
+        self, run: str, options: Mapping[str, object]
     ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Yield the events of a replay with their names: `call`, and `report` at the end."""
-        async with self._open_stream(f"/runs/{quote(run, safe='')}/replay", wish) as response:
+        async with self._open_stream(f"/runs/{quote(run, safe='')}/replay", options) as response:
             async for event in _read_events(response):
                 yield event
 

@@ -49,7 +49,7 @@ def assign_names(wanted: Mapping[Identity, str]) -> dict[Identity, str]:
     plain = {identity: sanitise(text) for identity, text in wanted.items()}
     uses = Counter(plain.values())
     names = {
-        identity: name if uses[name] == 1 and _may_stand(name) else _hashed(name, identity, _SHORT)
+        identity: name if uses[name] == 1 and _needs_no_hash(name) else _hashed(name, identity, _SHORT)
         for identity, name in plain.items()
     }
     uses = Counter(names.values())
@@ -71,7 +71,7 @@ def rivals(wanted: Mapping[Identity, str]) -> dict[Identity, tuple[Identity, ...
     return {one: tuple(other for other in crowd if other != one) for crowd in crowds for one in crowd}
 
 
-def _may_stand(name: str) -> bool:
+def _needs_no_hash(name: str) -> bool:
     """Return True if a name needs no hash.
 
     A name that looks as if it had one could collide with a hashed name.

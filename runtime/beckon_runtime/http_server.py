@@ -299,9 +299,9 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._send(answer, close=close, bodiless=request.method == "HEAD")
         if not self._transport.is_closing():
-            self._take_up_next(self._transport)
+            self._continue_reading(self._transport)
 
-    def _take_up_next(self, transport: asyncio.Transport) -> None:
+    def _continue_reading(self, transport: asyncio.Transport) -> None:
         """Go on with the next request, with the refusal of what followed the last one, or with reading."""
         if self._queue:
             # Not at once: a long line of requests must not become a deep stack.

@@ -107,7 +107,7 @@ class PostClient:
         `begin` is called when the event goes out, which may be later, and withdraws it by returning false.
         `seconds` replace those of every post, to the second. Raises `ValueError` for a host that is no name.
         """
-        parsed = self._targets.get(target) or self._take_apart(target)
+        parsed = self._targets.get(target) or self._parse_target(target)
         parts = [parsed.start]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
@@ -146,7 +146,7 @@ class PostClient:
         for pool in self._pools.values():
             await pool.close()
 
-    def _take_apart(self, target: Target) -> _ParsedTarget:
+    def _parse_target(self, target: Target) -> _ParsedTarget:
         parts = urlsplit(target.url)
         host = parts.hostname or ""
         secure = parts.scheme == "https"

@@ -97,7 +97,7 @@ class ServingSettings(BaseSettings):
 
     @field_validator("port", mode="before", check_fields=False)
     @classmethod
-    def _not_of_a_service(cls, value: object) -> object:
+    def _drop_service_address(cls, value: object) -> object:
         # Beside a Service called beckon, Kubernetes sets BECKON_PORT to the Service's address.
         is_address = isinstance(value, str) and value.startswith("tcp://")
         return cls.model_fields["port"].default if is_address else value

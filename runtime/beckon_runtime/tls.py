@@ -43,7 +43,7 @@ class TlsPort:
                     await asyncio.sleep(_PAUSE)
                     continue
                 for connected, client in accepted:
-                    task = asyncio.create_task(self._shake_hands(server, config, connected, client))
+                    task = asyncio.create_task(self._accept_tls(server, config, connected, client))
                     self._handshakes.add(task)
                     task.add_done_callback(self._handshakes.discard)
         finally:
@@ -51,7 +51,7 @@ class TlsPort:
             for task in self._handshakes:
                 task.cancel()
 
-    async def _shake_hands(
+    async def _accept_tls(
         self, server: uvicorn.Server, config: LimitedConfig, connected: socket.socket, client: str
     ) -> None:
         """Pass a connection to the application's protocol, after its handshake."""

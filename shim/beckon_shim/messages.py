@@ -46,12 +46,12 @@ def read(headers: list[RawHeader], body: bytes) -> WireEvent:
             count += 1
         elif name == b"content-type":
             content_type = value
-    if count == len(attributes) and _is_usual(attributes, content_type):
+    if count == len(attributes) and _is_plain_binary(attributes, content_type):
         return WireEvent(attributes, content_type, body)
-    return _read_with_care(headers, body)
+    return _read_any_mode(headers, body)
 
 
-def _is_usual(attributes: dict[bytes, bytes], content_type: bytes) -> bool:
+def _is_plain_binary(attributes: dict[bytes, bytes], content_type: bytes) -> bool:
     if content_type[:23].lower() == b"application/cloudevents":
         return False
     if not is_media_type(content_type.decode("latin-1") or None):
@@ -69,7 +69,7 @@ def _is_usual(attributes: dict[bytes, bytes], content_type: bytes) -> bool:
     return _NAMES.match(b"\n".join(attributes) + b"\n") is not None
 
 
-def _read_with_care(headers: list[RawHeader], body: bytes) -> WireEvent:
+def _read_any_mode(headers: list[RawHeader], body: bytes) -> WireEvent:
     event = from_http(headers, body)
     pairs, data = to_binary(event)
     attributes = {name.encode("latin-1"): value.encode("latin-1") for name, value in pairs}

@@ -78,13 +78,13 @@ class Reports:
 
     async def _hand_over(self, claim: Claim, event: WireEvent) -> Answer:
         """Pass the report of an unanswered call to the late sink."""
-        if self._waiters.fate(claim.nonce) is WaiterState.ANSWERED:
+        if self._waiters.state(claim.nonce) is WaiterState.ANSWERED:
             return self._taken("behind")
         handed = await self._late.report(event, self._waiters.abandoned_call(claim.nonce))
         return self._taken("late" if handed else "lost")
 
-    def _taken(self, fate: str) -> Answer:
-        self._metrics.report(fate)
+    def _taken(self, outcome: str) -> Answer:
+        self._metrics.report(outcome)
         return _TAKEN
 
 
@@ -199,15 +199,15 @@ class Replies:
         if accepted:
             if waiter is not None:
                 self._ambiguous.note_alive(waiter)
-            fate = self._waiters.accept(claim.nonce, answer)
+            state = self._waiters.accept(claim.nonce, answer)
         else:
             if waiter is not None:
                 self._ambiguous.note_answered(waiter)
-            fate = self._waiters.reply(claim.nonce, answer)
-        if fate is WaiterState.WAITING:
+            state = self._waiters.reply(claim.nonce, answer)
+        if state is WaiterState.WAITING:
             self._metrics.reply("accepted" if accepted else "answered")
             return _ACCEPTED if receipt is None else self._until_stored(receipt, match, event)
-        if fate is WaiterState.ANSWERED:
+        if state is WaiterState.ANSWERED:
             self._metrics.reply("duplicate")
             return _ACCEPTED
         return self._hand_over(match, event)

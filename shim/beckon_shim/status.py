@@ -17,24 +17,24 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._calls = Counter(
-            "beckon_shim_calls", "Calls that ended, by how.", ["outcome"], registry=self.registry
+            "beckon_shim_calls", "Calls that ended, by outcome.", ["outcome"], registry=self.registry
         )
         self._replies = Counter(
             "beckon_shim_replies",
-            "Replies that came in, by what became of them.",
-            ["fate"],
+            "Replies that came in, by outcome.",
+            ["outcome"],
             registry=self.registry,
         )
         self._dead_letters = Counter(
             "beckon_shim_dead_letters",
-            "Dead letters that came in, by what became of them.",
-            ["fate"],
+            "Dead letters that came in, by outcome.",
+            ["outcome"],
             registry=self.registry,
         )
         self._reports = Counter(
             "beckon_shim_reports",
-            "Reports of progress that came in, by what became of them.",
-            ["fate"],
+            "Reports of progress that came in, by outcome.",
+            ["outcome"],
             registry=self.registry,
         )
         histogram = Histogram(
@@ -52,19 +52,19 @@ class Metrics:
 
     def call(self, outcome: str) -> None:
         """Count an ended call."""
-        self._count("outcome", outcome, self._calls)
+        self._count("call", outcome, self._calls)
 
-    def reply(self, fate: str) -> None:
+    def reply(self, outcome: str) -> None:
         """Count a reply."""
-        self._count("reply", fate, self._replies)
+        self._count("reply", outcome, self._replies)
 
-    def dead_letter(self, fate: str) -> None:
+    def dead_letter(self, outcome: str) -> None:
         """Count a dead letter."""
-        self._count("dead_letter", fate, self._dead_letters)
+        self._count("dead_letter", outcome, self._dead_letters)
 
-    def report(self, fate: str) -> None:
+    def report(self, outcome: str) -> None:
         """Count a report of progress."""
-        self._count("report", fate, self._reports)
+        self._count("report", outcome, self._reports)
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -108,7 +108,7 @@ class Waiters:
         """
         waiter = self._waiting.pop(nonce, None)
         if waiter is None:
-            return self.fate(nonce)
+            return self.state(nonce)
         self._end(waiter, answer)
         self._remember(nonce, None if waiter.receipt is None else waiter.call_id)
         return WaiterState.WAITING
@@ -120,7 +120,7 @@ class Waiters:
         """
         waiter = self._waiting.get(nonce)
         if waiter is None:
-            return self.fate(nonce)
+            return self.state(nonce)
         if waiter.takes_later:
             self.fail(waiter, answer)  # the answer is yet to come, and has no caller any more
         return WaiterState.WAITING
@@ -149,7 +149,7 @@ class Waiters:
         """Wait until no call waits."""
         await self._idle.wait()
 
-    def fate(self, nonce: str) -> WaiterState:
+    def state(self, nonce: str) -> WaiterState:
         """Return the outcome of a call no longer waiting."""
         for ended in (self._ended, self._ended_before):
             if nonce in ended:

@@ -58,9 +58,9 @@ def _run_all(environment: Mapping[str, str]) -> int:
         finally:
             beside.terminate()
             beside.wait()
-        printed.seek(0)
-        sys.stdout.write(printed.read())
-        sys.stdout.flush()
+            printed.seek(0)
+            sys.stdout.write(printed.read())
+            sys.stdout.flush()
     then = subprocess.run(_command(_folders(THEN)), env=environment, check=False)
     return first.returncode or beside.returncode or then.returncode
 

@@ -223,7 +223,7 @@ async def test_a_caller_that_hangs_up_frees_its_slot(shim: Shim, broker: Server)
     await until(lambda: len(shim.service.waiters) == 0)
     assert await shim.metric('beckon_shim_calls_total{outcome="hung_up"}') == 1
     assert await shim.reply(broker.posts[0].token) == 202
-    assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
+    assert await shim.metric('beckon_shim_replies_total{outcome="late"}') == 1
 
 
 async def test_three_hundred_calls_at_once_each_get_their_own_reply(shim: Shim, broker: Server) -> None:

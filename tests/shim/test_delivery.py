@@ -12,7 +12,7 @@ from tests.shim.support import CALL, Posted, Server, Shim, serving, shim_in_fron
 from tests.silence import silent_address
 
 
-async def _in_turn(shim: Shim, broker: Server, *statuses: int, retry_after: str = "") -> None:
+async def _wait_for_rate(shim: Shim, broker: Server, *statuses: int, retry_after: str = "") -> None:
     """Let the Broker answer so at first, and then take the event and deliver its reply."""
     left = list(statuses)
 
@@ -30,7 +30,7 @@ async def _in_turn(shim: Shim, broker: Server, *statuses: int, retry_after: str 
 async def test_what_the_broker_has_not_taken_is_posted_again_under_the_same_id(
     shim: Shim, broker: Server, status: int
 ) -> None:
-    await _in_turn(shim, broker, status, status)
+    await _wait_for_rate(shim, broker, status, status)
     assert (await shim.call())[0] == 200
     assert len(broker.posts) == 3
     assert {(posted.headers["ce-id"], posted.token) for posted in broker.posts} == {
@@ -46,20 +46,20 @@ async def test_a_call_waits_for_a_broker_that_refuses_connections(
         await until(lambda: len(shim.service.waiters) == 1)
         await asyncio.sleep(0.3)  # longer than the first pause
         async with serving(port=unused_tcp_port) as broker:
-            await _in_turn(shim, broker)
+            await _wait_for_rate(shim, broker)
             assert (await call)[0] == 200
             assert len(broker.posts) == 1
 
 
 async def test_the_pause_is_at_least_what_the_broker_asks_for(shim: Shim, broker: Server) -> None:
-    await _in_turn(shim, broker, 503, retry_after="1")
+    await _wait_for_rate(shim, broker, 503, retry_after="1")
     begun = time.monotonic()
     assert (await shim.call())[0] == 200
     assert time.monotonic() - begun >= 1
 
 
 async def test_a_pause_beyond_the_deadline_is_passed_on_to_the_caller(shim: Shim, broker: Server) -> None:
-    await _in_turn(shim, broker, 503, retry_after="40")
+    await _wait_for_rate(shim, broker, 503, retry_after="40")
     status, headers, body = await shim.call()
     problem = json.loads(body)
     assert (status, headers["retry-after"], problem["delivered"]) == (503, "40", False)
@@ -68,7 +68,7 @@ async def test_a_pause_beyond_the_deadline_is_passed_on_to_the_caller(shim: Shim
 
 @pytest.mark.parametrize("status", [400, 401, 403, 413, 301])
 async def test_a_final_refusal_ends_the_call_at_once(shim: Shim, broker: Server, status: int) -> None:
-    await _in_turn(shim, broker, status)
+    await _wait_for_rate(shim, broker, status)
     got, _, body = await shim.call()
     problem = json.loads(body)
     assert (got, problem["broker_status"], problem["delivered"]) == (502, status, False)
@@ -79,7 +79,7 @@ async def test_a_final_refusal_ends_the_call_at_once(shim: Shim, broker: Server,
 async def test_a_broker_that_is_not_known_to_the_end_makes_the_call_undeliverable(
     shim: Shim, broker: Server
 ) -> None:
-    await _in_turn(shim, broker, *[404] * 50)
+    await _wait_for_rate(shim, broker, *[404] * 50)
     for _ in range(5):
         status, _, body = await shim.call(prefer="wait=1")
         if status != 504:  # on a busy machine the time may end during a post, which is no refusal yet
@@ -104,7 +104,7 @@ async def test_an_address_that_is_silent_to_the_end_makes_the_call_undeliverable
 async def test_a_reply_long_after_a_failed_acknowledgement_still_counts(
     shim: Shim, broker: Server, status: int
 ) -> None:
-    await _in_turn(shim, broker, status)
+    await _wait_for_rate(shim, broker, status)
     call = asyncio.create_task(shim.call())
     await until(lambda: len(broker.posts) == 1)
     await asyncio.sleep(0.7)  # longer than any grace
@@ -117,7 +117,7 @@ async def test_a_reply_long_after_a_failed_acknowledgement_still_counts(
 async def test_a_call_that_may_have_arrived_and_has_no_reply_ends_with_an_unknown_outcome(
     shim: Shim, broker: Server
 ) -> None:
-    await _in_turn(shim, broker, *[500] * 50)
+    await _wait_for_rate(shim, broker, *[500] * 50)
     status, headers, body = await shim.call(prefer="wait=0.5")
     problem = json.loads(body)
     assert (status, headers["content-type"]) == (504, "application/problem+json")
@@ -131,7 +131,7 @@ async def test_a_call_that_may_have_arrived_and_has_no_reply_ends_with_an_unknow
 async def test_an_idempotent_call_is_posted_again_after_a_failed_acknowledgement(
     shim: Shim, broker: Server
 ) -> None:
-    await _in_turn(shim, broker, 500, 502)
+    await _wait_for_rate(shim, broker, 500, 502)
     assert (await shim.call(beckon_idempotent="true"))[0] == 200
     assert len(broker.posts) == 3
     assert len({posted.token for posted in broker.posts}) == 1
@@ -139,7 +139,7 @@ async def test_an_idempotent_call_is_posted_again_after_a_failed_acknowledgement
 
 
 async def test_a_caller_that_hangs_up_ends_the_posts(shim: Shim, broker: Server) -> None:
-    await _in_turn(shim, broker, *[503] * 50)
+    await _wait_for_rate(shim, broker, *[503] * 50)
     _, writer = await asyncio.open_connection("127.0.0.1", shim.service.port)
     head = "".join(f"{name}: {value}\r\n" for name, value in CALL.items())
     writer.write(

@@ -41,7 +41,7 @@ async def test_a_call_goes_on_when_its_observer_fails(tmp_path: Path) -> None:
         )
         await eventually(lambda: running.trigger_status("tool"))
         call = asyncio.create_task(shim.call("/default/default", ce_type=TYPE))
-        line = 'beckon_shim_dead_letters_total{fate="foreign"}'
+        line = 'beckon_shim_dead_letters_total{outcome="foreign"}'
         await eventually(lambda: shim.metric(line))
         gate.open()
         status, headers, _ = await call

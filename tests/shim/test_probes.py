@@ -39,8 +39,8 @@ async def test_a_probe_comes_back_where_the_broker_brings_replies(shim: Shim, br
     bring_replies(broker, shim)
 
     assert await probe(shim) == (200, "")
-    assert await shim.metric('beckon_shim_replies_total{fate="probe"}') == 1
-    assert await shim.metric('beckon_shim_replies_total{fate="answered"}') == 1
+    assert await shim.metric('beckon_shim_replies_total{outcome="probe"}') == 1
+    assert await shim.metric('beckon_shim_replies_total{outcome="answered"}') == 1
 
 
 async def test_its_event_passes_the_reply_trigger_and_is_no_call(shim: Shim, broker: Server) -> None:
@@ -120,7 +120,7 @@ async def test_a_forged_probe_gets_no_answer(shim: Shim) -> None:
     }
 
     assert (await shim.post(f"{shim.replies}/replies", forged))[0] == 202
-    assert await shim.metric('beckon_shim_replies_total{fate="foreign"}') == 1
+    assert await shim.metric('beckon_shim_replies_total{outcome="foreign"}') == 1
 
 
 async def test_a_dead_letter_of_a_probe_is_not_answered(shim: Shim, broker: Server) -> None:
@@ -139,5 +139,5 @@ async def test_a_late_answer_goes_to_no_run(broker: Server) -> None:
         assert status == 200
 
         assert (await shim.post(f"{shim.replies}/replies", attributes(headers)))[0] == 202
-        assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
+        assert await shim.metric('beckon_shim_replies_total{outcome="late"}') == 1
         assert sink.posts == []

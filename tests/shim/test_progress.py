@@ -74,8 +74,8 @@ async def calling(
     (await task).answer.close()
 
 
-async def fate(shim: Shim, name: str) -> float:
-    return await shim.metric(f'beckon_shim_reports_total{{fate="{name}"}}')
+async def outcome(shim: Shim, name: str) -> float:
+    return await shim.metric(f'beckon_shim_reports_total{{outcome="{name}"}}')
 
 
 async def test_the_first_report_makes_the_answer_a_stream_that_ends_with_the_reply(
@@ -100,7 +100,7 @@ async def test_the_first_report_makes_the_answer_a_stream_that_ends_with_the_rep
     assert second["data"] == {"progress": 2, "total": 3}
     assert (last, reply["type"], reply["data"]) == ("reply", "weather.reply", {"degrees": 21})
     assert token not in str([first, second, reply])
-    assert await fate(shim, "passed") == 2
+    assert await outcome(shim, "passed") == 2
 
 
 async def test_a_connection_is_kept_behind_a_stream(shim: Shim, broker: Server) -> None:
@@ -129,7 +129,7 @@ async def test_who_does_not_name_event_streams_gets_no_report(
         assert await report(shim, token, 1) == 202
         await shim.reply(token, b"21")
         assert await (await call).answer.read() == b"21"
-    assert await fate(shim, "unheard") == 1
+    assert await outcome(shim, "unheard") == 1
 
 
 @pytest.mark.parametrize("data", [b'{\n  "degrees": 21\r\n}', b"not JSON\n", b"", b"\xff\n"])
@@ -187,7 +187,7 @@ async def test_a_report_with_a_foreign_token_is_taken_and_passed_to_no_one(
         assert await report(shim, "nonsense", 1) == 202
         await shim.reply(token, b"21")
         assert await (await call).answer.read() == b"21"
-    assert await fate(shim, "foreign") == 2
+    assert await outcome(shim, "foreign") == 2
 
 
 async def test_a_report_behind_the_answer_is_taken_and_passed_to_no_one(shim: Shim, broker: Server) -> None:
@@ -195,7 +195,7 @@ async def test_a_report_behind_the_answer_is_taken_and_passed_to_no_one(shim: Sh
         await shim.reply(broker.posts[0].token)
         await call
     assert await report(shim, broker.posts[0].token, 3) == 202
-    assert await fate(shim, "behind") == 1
+    assert await outcome(shim, "behind") == 1
 
 
 async def test_a_report_of_a_call_that_was_taken_goes_to_the_sink_of_late_replies(broker: Server) -> None:
@@ -211,7 +211,7 @@ async def test_a_report_of_a_call_that_was_taken_goes_to_the_sink_of_late_replie
         (late,) = sink.posts
         assert late.headers["ce-beckonprogress"] == token
         assert late.headers["ce-causationid"] == "call-1"
-        assert await fate(shim, "late") == 1
+        assert await outcome(shim, "late") == 1
 
 
 async def test_a_sink_that_does_not_take_a_report_is_not_called_again(broker: Server) -> None:
@@ -226,7 +226,7 @@ async def test_a_sink_that_does_not_take_a_report_is_not_called_again(broker: Se
         posted = await timed_out_call(shim, broker)
         assert await report(shim, posted.token, 1) == 202
         assert len(sink.posts) == 1
-        assert await fate(shim, "lost") == 1
+        assert await outcome(shim, "lost") == 1
 
 
 async def test_a_report_that_is_too_large_is_dropped(broker: Server) -> None:
@@ -239,7 +239,7 @@ async def test_a_report_that_is_too_large_is_dropped(broker: Server) -> None:
         assert await deliver(shim, token, b'"' + b"x" * 70_000 + b'"') == 413
         await shim.reply(token, b"21")
         assert await (await call).answer.read() == b"21"
-        assert await fate(shim, "too_large") == 2
+        assert await outcome(shim, "too_large") == 2
 
 
 async def test_a_caller_that_hangs_up_between_reports_frees_its_slot(shim: Shim, broker: Server) -> None:
@@ -261,7 +261,7 @@ async def test_a_report_that_reaches_the_wrong_replica_is_passed_on(broker: Serv
             assert await report(other, token, 1) == 202
             await waiting.reply(token)
             assert [name for name, _ in await (await call).received()] == ["progress", "reply"]
-            assert await fate(other, "forwarded") == 1
+            assert await outcome(other, "forwarded") == 1
 
 
 async def test_a_report_for_a_replica_that_is_gone_is_taken_all_the_same(broker: Server) -> None:
@@ -272,6 +272,6 @@ async def test_a_report_for_a_replica_that_is_gone_is_taken_all_the_same(broker:
     ):
         token = broker.posts[0].token
         assert await report(other, token, 1) == 202
-        assert await fate(other, "lost") == 1
+        assert await outcome(other, "lost") == 1
         await gone.reply(token)
         await call

@@ -57,7 +57,7 @@ async def test_a_reply_is_acknowledged_when_its_caller_has_stored_it(broker: Ser
         assert await delivery.delivered == 202
         assert await confirm(shim, delivery.receipt) == 404  # it serves once
         assert await shim.reply(delivery.token, b"again") == 202
-        assert await shim.metric('beckon_shim_replies_total{fate="duplicate"}') == 1
+        assert await shim.metric('beckon_shim_replies_total{outcome="duplicate"}') == 1
         assert sink.posts == []
 
 
@@ -71,7 +71,7 @@ async def test_a_reply_that_its_caller_never_stored_goes_to_the_sink(broker: Ser
         assert (late.body, late.headers["ce-causationid"]) == (b"the reply", "call-1")
         assert late.headers["ce-replyid"] == delivery.token  # by which the sink knows that it is genuine
         assert await confirm(shim, delivery.receipt) == 404
-        assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
+        assert await shim.metric('beckon_shim_replies_total{outcome="late"}') == 1
 
 
 async def test_a_reply_that_no_one_stored_stays_with_the_broker(broker: Server) -> None:

@@ -13,8 +13,8 @@ async def test_a_reply_that_reaches_the_wrong_replica_is_passed_on(broker: Serve
             call = await waiting_call(waiting, broker)
             assert await other.reply(broker.posts[0].token, b"over there") == 202
             assert await call == (200, b"over there")
-            assert await other.metric('beckon_shim_replies_total{fate="forwarded"}') == 1
-            assert await waiting.metric('beckon_shim_replies_total{fate="answered"}') == 1
+            assert await other.metric('beckon_shim_replies_total{outcome="forwarded"}') == 1
+            assert await waiting.metric('beckon_shim_replies_total{outcome="answered"}') == 1
 
 
 async def test_a_dead_letter_that_reaches_the_wrong_replica_is_passed_on(broker: Server) -> None:
@@ -25,7 +25,7 @@ async def test_a_dead_letter_that_reaches_the_wrong_replica_is_passed_on(broker:
             call = await waiting_call(waiting, broker)
             assert await other.dead_letter(broker.posts[0], ce_knativeerrorcode="500") == 202
             assert (await call)[0] == 502
-            assert await other.metric('beckon_shim_dead_letters_total{fate="forwarded"}') == 1
+            assert await other.metric('beckon_shim_dead_letters_total{outcome="forwarded"}') == 1
 
 
 async def test_a_reply_is_passed_on_once_at_most(broker: Server) -> None:
@@ -38,7 +38,7 @@ async def test_a_reply_is_passed_on_once_at_most(broker: Server) -> None:
             shim_in_front_of(broker.url, replica="shim-0", peers=f"gone={second.replies}") as first,
         ):
             assert await first.reply(token) == 202
-            assert await second.metric('beckon_shim_replies_total{fate="late"}') == 1
+            assert await second.metric('beckon_shim_replies_total{outcome="late"}') == 1
         await gone.reply(token)
         assert (await call)[0] == 200
 
@@ -78,5 +78,5 @@ async def test_a_reply_for_a_replica_that_was_killed_is_acknowledged_within_seco
         async with asyncio.timeout(PATIENCE):
             assert await survivor.reply(posted.token) == 202
             assert await survivor.dead_letter(posted, ce_knativeerrorcode="500") == 202
-        assert await survivor.metric('beckon_shim_replies_total{fate="late"}') == 1
-        assert await survivor.metric('beckon_shim_dead_letters_total{fate="lost"}') == 1
+        assert await survivor.metric('beckon_shim_replies_total{outcome="late"}') == 1
+        assert await survivor.metric('beckon_shim_dead_letters_total{outcome="lost"}') == 1

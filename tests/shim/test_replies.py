@@ -24,7 +24,7 @@ async def test_a_second_reply_is_ignored_and_counted(shim: Shim, broker: Server)
     assert await shim.reply(broker.posts[0].token, b"1") == 202
     assert await shim.reply(broker.posts[0].token, b"2") == 202
     assert await call == (200, b"1")
-    assert await shim.metric('beckon_shim_replies_total{fate="duplicate"}') == 1
+    assert await shim.metric('beckon_shim_replies_total{outcome="duplicate"}') == 1
 
 
 async def test_a_forged_token_wakes_no_one_and_is_acknowledged(shim: Shim, broker: Server) -> None:
@@ -33,7 +33,7 @@ async def test_a_forged_token_wakes_no_one_and_is_acknowledged(shim: Shim, broke
     changed = token[:-1] + ("A" if token[-1] != "A" else "B")
     for forged in (changed, token.upper(), "nonsense", "shim-0..", token + "x"):
         assert await shim.reply(forged) == 202
-    assert await shim.metric('beckon_shim_replies_total{fate="foreign"}') == 5
+    assert await shim.metric('beckon_shim_replies_total{outcome="foreign"}') == 5
     assert not call.done()
     await shim.reply(broker.posts[0].token)
     assert (await call)[0] == 200
@@ -60,7 +60,7 @@ async def test_keys_rotate_while_calls_wait(shim: Shim, broker: Server) -> None:
     assert ((await early)[0], (await late)[0]) == (200, 200)
     shim.service.tokens.rotate(Keyring([new]))
     assert await shim.reply(broker.posts[0].token) == 202
-    assert await shim.metric('beckon_shim_replies_total{fate="foreign"}') == 1
+    assert await shim.metric('beckon_shim_replies_total{outcome="foreign"}') == 1
 
 
 async def test_an_event_without_the_mark_is_acknowledged(shim: Shim) -> None:
@@ -105,7 +105,7 @@ async def test_a_dead_letter_answers_at_once_with_its_reason(shim: Shim, broker:
     assert problem["code"] == 400
     assert problem["destination"] == "http://weather.default.svc"
     assert problem["reason_text"] == "city is missing"
-    assert await shim.metric('beckon_shim_dead_letters_total{fate="answered"}') == 1
+    assert await shim.metric('beckon_shim_dead_letters_total{outcome="answered"}') == 1
 
 
 async def test_a_dead_letter_without_reason_says_that_the_tool_may_have_run(
@@ -123,7 +123,7 @@ async def test_a_reply_may_follow_a_dead_letter_without_reason(shim: Shim, broke
     await shim.reply(broker.posts[0].token, b"3")
 
     assert await call == (200, b"3")
-    assert await shim.metric('beckon_shim_dead_letters_total{fate="doubtful"}') == 1
+    assert await shim.metric('beckon_shim_dead_letters_total{outcome="doubtful"}') == 1
 
 
 async def test_a_reply_that_could_not_be_forwarded_says_that_the_tool_ran(shim: Shim, broker: Server) -> None:
@@ -150,8 +150,8 @@ async def test_a_dead_letter_no_one_waits_for_is_counted(shim: Shim, broker: Ser
     posted = await timed_out_call(shim, broker)
     assert await shim.dead_letter(posted) == 202
     assert await shim.dead_letter(Posted("", posted.headers.copy(), b""), ce_correlationid="x") == 202
-    assert await shim.metric('beckon_shim_dead_letters_total{fate="late"}') == 1
-    assert await shim.metric('beckon_shim_dead_letters_total{fate="foreign"}') == 1
+    assert await shim.metric('beckon_shim_dead_letters_total{outcome="late"}') == 1
+    assert await shim.metric('beckon_shim_dead_letters_total{outcome="foreign"}') == 1
 
 
 async def test_a_late_reply_goes_to_the_sink_with_the_call_it_answers(broker: Server) -> None:
@@ -166,8 +166,8 @@ async def test_a_late_reply_goes_to_the_sink_with_the_call_it_answers(broker: Se
             token,
             "call-7",
         )
-        assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
-        assert await shim.metric('beckon_shim_replies_total{fate="duplicate"}') == 1
+        assert await shim.metric('beckon_shim_replies_total{outcome="late"}') == 1
+        assert await shim.metric('beckon_shim_replies_total{outcome="duplicate"}') == 1
 
 
 async def test_a_late_reply_the_sink_cannot_take_stays_with_the_broker(broker: Server) -> None:
@@ -189,7 +189,7 @@ async def test_a_late_reply_without_a_sink_is_counted_and_logged(
 ) -> None:
     caplog.set_level("INFO")
     assert await shim.reply((await timed_out_call(shim, broker)).token) == 202
-    assert await shim.metric('beckon_shim_replies_total{fate="late"}') == 1
+    assert await shim.metric('beckon_shim_replies_total{outcome="late"}') == 1
     assert "late reply reply-1 was dropped" in caplog.text
 
 
@@ -209,7 +209,7 @@ async def test_a_tool_that_takes_the_call_and_answers_later_lets_its_caller_go(b
         assert [(posted.body, posted.headers["ce-causationid"]) for posted in sink.posts] == [
             (b"7", "call-1")
         ]
-        assert await shim.metric('beckon_shim_replies_total{fate="accepted"}') == 1
+        assert await shim.metric('beckon_shim_replies_total{outcome="accepted"}') == 1
 
 
 async def test_a_caller_that_does_not_take_that_waits_for_the_answer(shim: Shim, broker: Server) -> None:

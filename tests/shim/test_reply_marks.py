@@ -8,7 +8,7 @@ import pytest
 from tests.patience import until
 from tests.shim.support import Posted, Server, Shim, reply_headers, serving, shim_in_front_of
 
-FATE = 'beckon_shim_replies_total{{fate="{}"}}'
+OUTCOME = 'beckon_shim_replies_total{{outcome="{}"}}'
 
 
 async def start_call(shim: Shim, broker: Server, **headers: Any) -> "asyncio.Task[tuple[int, bytes]]":
@@ -35,7 +35,7 @@ async def test_a_reply_with_the_calls_own_correlation_answers_it(shim: Shim, bro
     call = await start_call(shim, broker)
     assert await deliver(shim, b"7", correlationid=broker.posts[0].token) == 202
     assert await call == (200, b"7")
-    assert await shim.metric(FATE.format("answered")) == 1
+    assert await shim.metric(OUTCOME.format("answered")) == 1
 
 
 async def test_the_caller_gets_no_token_of_such_a_reply(shim: Shim, broker: Server) -> None:
@@ -55,7 +55,7 @@ async def test_the_call_itself_is_never_its_own_reply(shim: Shim, broker: Server
     for changed in ({}, {"ce-id": "other"}, {"ce-source": "/other"}):
         assert (await shim.post(shim.replies + "/replies", {**headers, **changed}, b"9"))[0] == 202
     assert not call.done()
-    assert await shim.metric(FATE.format("no_reply")) == 3
+    assert await shim.metric(OUTCOME.format("no_reply")) == 3
     await shim.reply(posted.token)
     assert (await call)[0] == 200
 
@@ -105,7 +105,7 @@ async def test_a_named_attribute_may_hold_the_id_of_the_call(shim: Shim, broker:
     await deliver(shim, b"A", responseid="a")
     assert (await first, await second) == ((200, b"A"), (200, b"B"))
     await deliver(shim, responseid="a")  # nothing waits for it any more, and it proves nothing
-    assert await shim.metric(FATE.format("unmarked")) == 1
+    assert await shim.metric(OUTCOME.format("unmarked")) == 1
 
 
 async def test_what_the_caller_wrote_into_the_named_attribute_does_not_reach_the_broker(

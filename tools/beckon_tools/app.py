@@ -119,7 +119,7 @@ class ToolApp:
         self, tool: AnyTool | Find, settings: Settings, collectors: Iterable[Collector] = ()
     ) -> None:
         """Serve a tool, or the tools found by a function. `collectors` are metrics beside those of calls."""
-        self._find = _only_one(tool) if isinstance(tool, Tool) else tool
+        self._find = _find_one_tool(tool) if isinstance(tool, Tool) else tool
         self._settings = settings
         shared = _shared_outcomes(settings)
         self._deliveries = Deliveries(_REMEMBERED_CALLS, shared)
@@ -266,7 +266,7 @@ def _shared_outcomes(settings: Settings) -> SharedOutcomes | None:
     return SharedOutcomes(open_ledger(url), lease=lease, ttl=ttl)
 
 
-def _only_one(tool: AnyTool) -> Find:
+def _find_one_tool(tool: AnyTool) -> Find:
     async def find_tool(type_: str, _: str) -> AnyTool | None:
         return tool if type_ == tool.type else None
 

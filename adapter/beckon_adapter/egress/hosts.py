@@ -57,7 +57,7 @@ class Credential(BaseModel):
     file: Path
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Self:
+    def _check_complete(self) -> Self:
         if self.type in ("header", "query") and not self.parameter:
             raise ValueError(
                 f"a credential of type {self.type} needs as: the name of the {self.type} parameter"

@@ -187,7 +187,7 @@ class CommandServer:
                     sent = True
                     return await run.forms.answer_during(call.person, call.send_by(run.client.result()))
             except TimeoutError:
-                self._spawn_task(self._look_after(run))
+                self._spawn_task(self._check_health(run))
                 raise
             except Exception as error:
                 if is_lost(error):
@@ -289,7 +289,7 @@ class CommandServer:
         transport = watch_transport(stdio_client(self._parameters, errlog=errors), self._name, stop_run)
         return Client(transport, cache=None, message_handler=take_message, elicitation_callback=run.forms)
 
-    async def _look_after(self, run: "_Run") -> None:
+    async def _check_health(self, run: "_Run") -> None:
         """End a process if it no longer answers. The next call then starts another one."""
         try:
             async with asyncio.timeout(_SIGN_OF_LIFE_SECONDS):

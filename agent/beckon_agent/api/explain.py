@@ -18,7 +18,7 @@ from beckon_agent.api.http.openapi import (
 )
 from beckon_agent.api.tools import AgentName, ToolDocument, chosen_agent, tool_document
 from beckon_agent.service import Service
-from beckon_agent.tools.explain import Explanation, RouteStep
+from beckon_agent.tools.explain import Explanation, Station
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.catalogue.diagnostics import Finding
 from beckon_contract.kubernetes_objects import Condition
@@ -46,7 +46,7 @@ class ExplainedEventType(CatalogueEntry):
     """An EventType with the route of its calls; `tool` is what a model sees of it."""
 
     origin: str
-    route: Sequence[RouteStep]
+    route: Sequence[Station]
     findings: Sequence[Finding]
     tool: ToolDocument | None
 

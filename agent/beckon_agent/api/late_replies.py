@@ -174,12 +174,12 @@ def make_router(face: LateReplySink) -> APIRouter:
             raise _to_problem(400, "invalid-event", "Invalid event", str(error)) from None
         call = _prove_call(event, face)
         try:
-            became = await _store_reply(event, call, face.replies)
+            result = await _store_reply(event, call, face.replies)
         except StoreUnavailable as error:
             raise _to_problem(503, "unavailable", "Unavailable", str(error)) from error
-        face.count(became.name.lower())
-        logger.info("request %s: late reply to call %s: %s", request_id(), call, became.name.lower())
-        if became is LateReplyResult.UNKNOWN:
+        face.count(result.name.lower())
+        logger.info("request %s: late reply to call %s: %s", request_id(), call, result.name.lower())
+        if result is LateReplyResult.UNKNOWN:
             raise _to_problem(410, "unknown-call", "Unknown call", f"no stored run made the call {call}")
         return Response(status_code=202)
 

@@ -100,13 +100,13 @@ def make_router(store: Store, service: Service, pace: StreamPace, owner_of: Owne
     @routes.post("/runs/{run_id}/replay", **describe_operation("replayRun", _RESPONSES))
     async def replay_run(run_id: str, body: ReplayRequest, request: Request) -> EventStream:
         """Replay a stored run with its recorded model answers and tool results."""
-        wish = ReplayOptions(body.live_tools, body.effects)
+        options = ReplayOptions(body.live_tools, body.effects)
         with _problem_errors():
             run = await find_run(store, run_id, owner_of(request))
             hosted = _agent_of(service, run)
-            recording = await replayer.prepare_recording(run, wish, hosted)
+            recording = await replayer.prepare_recording(run, options, hosted)
             await service.admit_request(hosted)
-        stream = PacedStream(replayer.replay(recording, wish, hosted))
+        stream = PacedStream(replayer.replay(recording, options, hosted))
         return EventStream(_server_sent(stream, pace.keep_alive), pace.stalled)
 
     return routes

@@ -127,7 +127,7 @@ class Quotas:
         await self._take_amount(agent, user, "toolCalls", 1)
         bounds = bounds_of(tool, agent.terms.policies)
         for rate in bounds.rates:
-            await self._in_turn(agent, tool, rate, deadline)
+            await self._wait_for_rate(agent, tool, rate, deadline)
         if bounds.concurrency is None:
             yield
             return
@@ -160,7 +160,7 @@ class Quotas:
             taken = await self._counters.take_amount(key, amount, limit=limit, window=seconds)
             self._check_limit(agent, taken, of, (per, seconds, limit))
 
-    async def _in_turn(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
+    async def _wait_for_rate(self, agent: Agent, tool: Tool, rate: Rate, deadline: float) -> None:
         """Wait until a rate allows a call. Raises `LimitReached` if that is not before the deadline."""
         key = f"rate|{agent.source}|{tool.name}|{rate.seconds}"
         while True:

@@ -63,7 +63,7 @@ class Grammar:
         return frozenset(literal[:end] for literal in self._literals for end in range(1, len(literal)))
 
     @cached_property
-    def _initials(self) -> re.Pattern[str]:
+    def _first_characters(self) -> re.Pattern[str]:
         """The first characters of the literals, for a quick look at prose without any."""
         first = "".join({literal[0] for literal in self._literals})
         return re.compile(f"[{re.escape(first)}]" if first else "(?!)")
@@ -88,7 +88,7 @@ class Grammar:
 
         It may also be the beginning of a longer one.
         """
-        for initial in self._initials.finditer(text, max(at, len(text) - self._longest)):
+        for initial in self._first_characters.finditer(text, max(at, len(text) - self._longest)):
             if text[initial.start() :] in self._prefixes:
                 return initial.start()
         return len(text)
@@ -151,7 +151,7 @@ class MarkupReader:
         self._source.ended = True
         next(self._steps, None)
         if called or not self._holds_call:
-            self._let_go()
+            self._show_held()
         else:
             self._emit_held()
         if self._blank and not (self._called or self._grammar.trims):  # blanks are all that was said
@@ -181,7 +181,7 @@ class MarkupReader:
                 self._emit_held()
                 self._show_now(following)
                 return
-        self._let_go()
+        self._show_held()
         self._show_now(text)
 
     def _sentence_goes_on(self, following: str) -> bool:
@@ -220,7 +220,7 @@ class MarkupReader:
             self._held.append((raw, calls))
             self._held_size += len(raw)
 
-    def _let_go(self) -> None:
+    def _show_held(self) -> None:
         """Show everything held, as text."""
         held = self._take_held()
         if held:

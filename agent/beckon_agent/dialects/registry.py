@@ -216,7 +216,7 @@ def native_dialect(model: str, base_url: str, text_calls: TextCalls) -> Native:
     """Return the native dialect for a model of this name at this server."""
     if text_calls == "any":
         return NATIVE
-    if text_calls == "never" or _never_leaks(model, base_url):
+    if text_calls == "never" or _has_no_leaks(model, base_url):
         return Native(_NONE)
     for pattern, grammar in _FAMILIES:
         if re.search(pattern, model, re.IGNORECASE):
@@ -224,7 +224,7 @@ def native_dialect(model: str, base_url: str, text_calls: TextCalls) -> Native:
     return NATIVE
 
 
-def _never_leaks(model: str, base_url: str) -> bool:
+def _has_no_leaks(model: str, base_url: str) -> bool:
     host = urlsplit(base_url).hostname or ""
     if any(host == known or host.endswith(f".{known}") for known in _HOSTS_WITHOUT_LEAKS):
         return True

@@ -69,7 +69,7 @@ class RunEngine:
         Ended runs are stored for `keep_seconds`; `None` is for ever. Without `owes_answer` no run owes its
         answer after its end.
         """
-        self._owes_answer = owes_answer or _owes_nothing
+        self._owes_answer = owes_answer or _never_owes
         self.keep_seconds = keep_seconds
         self._store = store
         self._service = service
@@ -350,5 +350,5 @@ class RunEngine:
         return run is None or run.status in FINAL
 
 
-def _owes_nothing(_: StoredRun) -> bool:
+def _never_owes(_: StoredRun) -> bool:
     return False

@@ -98,12 +98,12 @@ class _Stage:
         """
         async with _run_beside(self.engine.serve()):
             started = await self.engine.start(ask)
-            async with _run_beside(self._stop_at_the_end(started.id)):
+            async with _run_beside(self._cancel_at_end(started.id)):
                 events = await self._follow_run(started.id)
         ended = await self.store.runs.get(started.id)
         return replace(await read_recording(self.store, ended or started), events=events)
 
-    async def _stop_at_the_end(self, run_id: str) -> None:
+    async def _cancel_at_end(self, run_id: str) -> None:
         await self.end.reached.wait()
         await self.engine.cancel(run_id)
 
@@ -224,7 +224,9 @@ class Replayer:
         self._store = store
         self._service = service
 
-    async def prepare_recording(self, run: StoredRun, wish: ReplayOptions, hosted: AgentHandle) -> Recording:
+    async def prepare_recording(
+        self, run: StoredRun, options: ReplayOptions, hosted: AgentHandle
+    ) -> Recording:
         """Return the recording of a run for a replay.
 
         Raises `CannotReplay` if the run cannot or may not be replayed.
@@ -236,25 +238,25 @@ class Replayer:
         except (KeyError, ValueError):
             message = "what is stored of this run is of another version of Beckon, and cannot be read"
             raise CannotReplay("unreadable", message) from None
-        if wish.live_tools and not wish.effects:
+        if options.live_tools and not options.effects:
             tools = with_effects(recording, hosted.catalogue.current.tools)
             if tools:
                 raise MayHaveEffects(tools)
         return recording
 
     async def replay(
-        self, recording: Recording, wish: ReplayOptions, hosted: AgentHandle
+        self, recording: Recording, options: ReplayOptions, hosted: AgentHandle
     ) -> AsyncGenerator[LiveCall | ReplayReport]:
         """Yield each real call, and then the report. Raises `NoRoom` and `CannotReplay`."""
         events: asyncio.Queue[LiveCall | None] = asyncio.Queue()
         live = None
-        if wish.live_tools:
-            live = LiveTools(self._service, hosted, events.put_nowait, effects=wish.effects)
+        if options.live_tools:
+            live = LiveTools(self._service, hosted, events.put_nowait, effects=options.effects)
             logger.info(
                 "request %s: run %s is replayed with live tools, %s effects",
                 request_id(),
                 recording.run.id,
-                "with" if wish.effects else "without",
+                "with" if options.effects else "without",
             )
         calls: list[LiveCall] = []
         with self._service.count_run(), hosted.held():
@@ -264,7 +266,7 @@ class Replayer:
                 while (call := await events.get()) is not None:
                     calls.append(call)
                     yield call
-                yield _make_report(recording, playing.result(), wish, calls)
+                yield _make_report(recording, playing.result(), options, calls)
             finally:
                 playing.cancel()
                 await asyncio.gather(playing, return_exceptions=True)
@@ -284,13 +286,13 @@ class Replayer:
 
 
 def _make_report(
-    recording: Recording, played: ReplayOutcome, wish: ReplayOptions, calls: Sequence[LiveCall]
+    recording: Recording, played: ReplayOutcome, options: ReplayOptions, calls: Sequence[LiveCall]
 ) -> ReplayReport:
     """Compare the recordings, and return the report.
 
     If a different prompt ended the replay, it is the only difference.
     """
     differences = [] if played.other_prompt is None else [played.other_prompt]
-    if played.other_prompt is None or wish.live_tools:
+    if played.other_prompt is None or options.live_tools:
         differences += compare_recordings(recording, played.recording)
-    return ReplayReport(recording, wish.live_tools, calls, differences)
+    return ReplayReport(recording, options.live_tools, calls, differences)

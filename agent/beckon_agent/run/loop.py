@@ -304,7 +304,7 @@ class Run:
             try:
                 call.finished = await self._make_call(call, calls, gate)
             except AnswersLater:
-                await self._context.journal.record_acceptance(call, seconds=self._patience_with(call))
+                await self._context.journal.record_acceptance(call, seconds=self._late_seconds(call))
                 call.accepted = True
                 return None
             except InputNeeded as needed:
@@ -327,7 +327,7 @@ class Run:
         call.input_request = answerable
         return input_event(call, answerable)
 
-    def _patience_with(self, call: ToolCallState) -> float:
+    def _late_seconds(self, call: ToolCallState) -> float:
         """Return the seconds to wait for a later answer of a call."""
         return timeout_of(call) or self._agent.limits.late_seconds
 

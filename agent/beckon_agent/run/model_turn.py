@@ -112,7 +112,7 @@ class DialectModel:
         """True if the server may form the whole answer: calls in text have a form of their own."""
         return self._dialect.native or not tools
 
-    def _say_in_words(
+    def _add_instructions(
         self,
         dialect: Dialect,
         messages: Sequence[Message],
@@ -143,7 +143,7 @@ class DialectModel:
         await self._client.choose_model()
         begun = False
         while True:
-            manner = self._manner(tools, options)
+            manner = self._choose_dialect(tools, options)
             try:
                 async with aclosing(self._stream_answer(messages, tools, options)) as items:
                     async for item in items:
@@ -158,7 +158,7 @@ class DialectModel:
                 self._constraint.note_answer()
                 return
 
-    def _manner(self, tools: Sequence[Tool], options: Options) -> tuple[Dialect, bool]:
+    def _choose_dialect(self, tools: Sequence[Tool], options: Options) -> tuple[Dialect, bool]:
         """Return the dialect of a request, and True if declarations use fewer keywords.
 
         Both may change during a run, when this or another run learns more about the server. The prompted
@@ -175,9 +175,9 @@ class DialectModel:
         self, messages: Sequence[Message], tools: Sequence[Tool], options: Options
     ) -> AsyncGenerator[StreamItem]:
         record_model(self._client.model, self._client.base_url)
-        manner = dialect, few_keywords = self._manner(tools, options)
+        manner = dialect, few_keywords = self._choose_dialect(tools, options)
         declarations = self._declare_tools(_allowed_tools(tools, options), few_keywords=few_keywords)
-        messages, declarations, extra = self._say_in_words(dialect, messages, declarations, options)
+        messages, declarations, extra = self._add_instructions(dialect, messages, declarations, options)
         rendered = dialect.render(pair_calls(messages), declarations)
         request = _make_request(rendered, options, extra, own_format=dialect is CONSTRAINED)
         screen = TextCallFilter(messages, declarations)
@@ -237,7 +237,7 @@ class DialectModel:
     def _declared_once(self, tool: Tool, lowering: Profile) -> Declaration:
         key = tool.namespace, tool.name
         known = self._declared.pop(key, None)
-        if known is None or known[1] is not lowering or not _reads_as(known[0], tool):
+        if known is None or known[1] is not lowering or not _looks_the_same(known[0], tool):
             known = tool, lowering, declare(tool, lowering)
         self._declared[key] = known  # at the end: the first one is the least recently used
         if len(self._declared) > _CACHED_DECLARATIONS:
@@ -254,7 +254,7 @@ class DialectModel:
             if not self._fall_back(no_place) and not self._reported_drop:
                 self._reported_drop = True
                 logger.warning(_DROPPED, self._client.model)
-        return self._manner(tools, options) != manner
+        return self._choose_dialect(tools, options) != manner
 
     def _learn_from_error(
         self,
@@ -264,7 +264,7 @@ class DialectModel:
         options: Options,
     ) -> bool:
         """Return True if the request may succeed in another manner."""
-        changed = self._manner(tools, options) != manner
+        changed = self._choose_dialect(tools, options) != manner
         if manner[0] is not CONSTRAINED:
             self._constraint.note_error()
         elif self._constraint.is_cause(error):
@@ -320,6 +320,6 @@ def _make_request(
     )
 
 
-def _reads_as(before: Tool, now: Tool) -> bool:
+def _looks_the_same(before: Tool, now: Tool) -> bool:
     """True if a tool looks to the model as it did before. Policies change others of its members."""
     return before.parameters is now.parameters and before.description == now.description

@@ -75,8 +75,8 @@ class Metrics:
         )
         self._late = self._add_counter(
             "late_replies_total",
-            "Replies that no connection waited for any more, by what became of them.",
-            "became",
+            "Replies that no connection waited for any more, by outcome.",
+            "outcome",
         )
         self._follow_nothing()
 
@@ -124,9 +124,9 @@ class Metrics:
 
         All tool names invented by the model share the label `(unknown)`.
         """
-        became = outcome_label(call)
-        name = "(unknown)" if became == Reason.UNKNOWN_TOOL else call.name
-        self._calls.labels(agent, name, became).inc()
+        outcome = outcome_label(call)
+        name = "(unknown)" if outcome == Reason.UNKNOWN_TOOL else call.name
+        self._calls.labels(agent, name, outcome).inc()
         self._seconds.labels(name).observe(call.seconds)
 
     def count_refused(self, call: RefusedCall, agent: str) -> None:
@@ -138,14 +138,14 @@ class Metrics:
         self._sent.labels(agent).observe(tools)
 
     def count_answer(
-        self, agent: str, became: str, *, seconds: float, first: float | None, usage: Usage | None
+        self, agent: str, outcome: str, *, seconds: float, first: float | None, usage: Usage | None
     ) -> None:
         """Count an answer of the model, its times and its tokens.
 
-        `became` is `answered`, `failed` or `cancelled`; `seconds` and `first` are in seconds, `first` up to
+        `outcome` is `answered`, `failed` or `cancelled`; `seconds` and `first` are in seconds, `first` up to
         the first token.
         """
-        self._model_seconds.labels(agent, became).observe(seconds)
+        self._model_seconds.labels(agent, outcome).observe(seconds)
         if first is not None:
             self._first_token.labels(agent).observe(first)
         if usage is not None:
@@ -159,9 +159,9 @@ class Metrics:
         """
         self._resumed.labels("loss" if lost else "wait").inc()
 
-    def late_reply(self, became: str) -> None:
+    def late_reply(self, outcome: str) -> None:
         """Count a late reply: `taken`, `repeated`, `reported`, `unknown` or `refused`."""
-        self._late.labels(became).inc()
+        self._late.labels(outcome).inc()
 
     def to_text(self, *, tools: int, running: int) -> bytes:
         """Return the numbers in Prometheus' text format."""

@@ -232,14 +232,14 @@ class Index:
     def _match_scores(self, query: Mapping[str, float]) -> dict[int, float]:
         """Return the scores of the tools with a term of the query."""
         known = [(weight, term) for term, weight in query.items() if term in self._tools]
-        heaviest = heapq.nlargest(_QUERY_TERMS, known, key=self._most_that_it_gives)
+        heaviest = heapq.nlargest(_QUERY_TERMS, known, key=self._highest_score)
         scores = [0.0] * len(self._names)
         for weight, term in heaviest:
             for tool, score in zip(self._tools[term], self._scores[term], strict=True):
                 scores[tool] += weight * score
         return {tool: score for tool, score in enumerate(scores) if score > 0}
 
-    def _most_that_it_gives(self, weighted: tuple[float, str]) -> tuple[float, str]:
+    def _highest_score(self, weighted: tuple[float, str]) -> tuple[float, str]:
         weight, term = weighted
         return weight * math.log(1 + len(self._names) / len(self._tools[term])), term
 

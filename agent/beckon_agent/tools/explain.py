@@ -32,7 +32,7 @@ _WAITS: Mapping[str, StationKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class RouteStep:
+class Station:
     """One object on the route of a call.
 
     `detail` says what it does there, or what is wrong; `note` how it delivers.
@@ -73,7 +73,7 @@ class Explanation:
     type: str
     description: str
     conditions: Sequence[Condition]
-    route: Sequence[RouteStep]
+    route: Sequence[Station]
     findings: Sequence[Finding] = ()
 
 
@@ -85,19 +85,19 @@ def route_stations(
     conditions: Sequence[Condition],
     *,
     direct: bool,
-) -> list[RouteStep]:
+) -> list[Station]:
     """Return the stations of a call.
 
     Behind the station at which the call stops, the state of all others is `unknown`.
     """
     judged = {found.type: found for found in conditions}
     stops, why = _find_stop(judged)
-    stations = [RouteStep("EventType", event_type, "ok", f"type {kind}" if kind else "")]
+    stations = [Station("EventType", event_type, "ok", f"type {kind}" if kind else "")]
     if not direct:
-        stations.append(RouteStep("Broker", broker, "ok"))
+        stations.append(Station("Broker", broker, "ok"))
         stations += [
-            RouteStep("Trigger", route.trigger, "ok", route.filter, route.delivery) for route in routes
-        ] or [RouteStep("Trigger", "", "unknown", "")]
+            Station("Trigger", route.trigger, "ok", route.filter, route.delivery) for route in routes
+        ] or [Station("Trigger", "", "unknown", "")]
     stations += _service_stations(routes)
     stations.append(_reply_station(judged.get(ANSWERABLE), direct=direct))
     return _mark_stop(stations, stops, why)
@@ -113,7 +113,7 @@ def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
     return f"{times}, then to the dead-letter sink" if dead_letters else f"{times}, then gives up"
 
 
-def _service_stations(routes: Sequence[CallRoute]) -> list[RouteStep]:
+def _service_stations(routes: Sequence[CallRoute]) -> list[Station]:
     found = {
         (
             route.service,
@@ -123,19 +123,19 @@ def _service_stations(routes: Sequence[CallRoute]) -> list[RouteStep]:
         for route in routes
         if route.service or route.problem
     }
-    stations: list[RouteStep] = []
+    stations: list[Station] = []
     for name, detail, state in found:
-        stations.append(RouteStep("Service", name, "broken" if state == "broken" else "ok", detail))
-    return stations or [RouteStep("Service", "", "unknown", "")]
+        stations.append(Station("Service", name, "broken" if state == "broken" else "ok", detail))
+    return stations or [Station("Service", "", "unknown", "")]
 
 
-def _reply_station(answerable: Condition | None, *, direct: bool) -> RouteStep:
+def _reply_station(answerable: Condition | None, *, direct: bool) -> Station:
     if direct:
-        return RouteStep("Reply", "in the answer", "ok", "the reply comes in the answer to the call")
+        return Station("Reply", "in the answer", "ok", "the reply comes in the answer to the call")
     if answerable is None or answerable.status == "Unknown":
-        return RouteStep("Reply", "", "unknown", answerable.message if answerable else "")
+        return Station("Reply", "", "unknown", answerable.message if answerable else "")
     state: StationState = "ok" if answerable.status == "True" else "broken"
-    return RouteStep("Reply", answerable.reason, state, answerable.message)
+    return Station("Reply", answerable.reason, state, answerable.message)
 
 
 def _find_stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str]:
@@ -153,13 +153,13 @@ def _find_stop(judged: Mapping[str, Condition]) -> tuple[StationKind | None, str
     return None, ""
 
 
-def _mark_stop(stations: Sequence[RouteStep], stops: StationKind | None, why: str) -> list[RouteStep]:
+def _mark_stop(stations: Sequence[Station], stops: StationKind | None, why: str) -> list[Station]:
     """Mark the stop of a call as broken, everything behind it as unknown."""
     if stops is None:
         return list(stations)
     if stops == "Trigger" and any(one.kind == "Service" and one.state == "broken" for one in stations):
         stops = "Service"  # a Trigger is not ready because of what it leads to
-    marked: list[RouteStep] = []
+    marked: list[Station] = []
     order: list[StationKind] = ["EventType", "Broker", "Trigger", "Service", "Reply"]
     for one in stations:
         place = order.index(one.kind) - order.index(stops)
@@ -167,7 +167,7 @@ def _mark_stop(stations: Sequence[RouteStep], stops: StationKind | None, why: st
             marked.append(one)
         elif place == 0:
             detail = one.detail if one.state == "broken" else why
-            marked.append(RouteStep(one.kind, one.name, "broken", detail or why, one.note))
+            marked.append(Station(one.kind, one.name, "broken", detail or why, one.note))
         else:
-            marked.append(RouteStep(one.kind, one.name, "unknown", "a call does not come this far"))
+            marked.append(Station(one.kind, one.name, "unknown", "a call does not come this far"))
     return marked

@@ -273,7 +273,7 @@ async def _edited_lines(prompt: str) -> AsyncGenerator[str]:
     # The position of the cursor is not requested: the terminal's answer would be among the typed keys.
     output = Vt100_Output(sys.stdout, read_size, term=os.environ.get("TERM"), enable_cpr=False)
     session: PromptSession[str] = PromptSession(prompt, output=output)
-    with _quiet_keys():
+    with _hide_typing():
         while True:
             try:
                 line = await session.prompt_async(handle_sigint=False)
@@ -286,7 +286,7 @@ async def _edited_lines(prompt: str) -> AsyncGenerator[str]:
 
 
 @contextlib.contextmanager
-def _quiet_keys() -> Iterator[None]:
+def _hide_typing() -> Iterator[None]:
     """Show no keys between two prompts: what is typed during an answer appears at the next prompt."""
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)

@@ -190,10 +190,10 @@ async def _print_replay(settings: Settings, run: str, page: "_Page", *, effects:
 
     Raises `CommandError` for a replay that ends without a report.
     """
-    wish = {"live_tools": page.live, "effects": effects}
+    options = {"live_tools": page.live, "effects": effects}
     async with AgentClient(settings.url, settings.api_key.get_secret_value()) as client:
         with err.status("replaying …") as waiting:
-            async for name, document in client.stream_replay(run, wish):
+            async for name, document in client.stream_replay(run, options):
                 waiting.stop()
                 if name == "call":
                     page.call(document)

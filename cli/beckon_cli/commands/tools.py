@@ -40,9 +40,9 @@ async def _get_tools(settings: Settings, manifests: Path | None, *, as_json: boo
             err.print(f"no agent answers at {settings.url}; read from {folder}", style="dim")
         catalogue = _read_folder_tools(folder)
     if as_json:
-        _print_for_programs(catalogue)
+        _print_declarations(catalogue)
     else:
-        _print_for_people(catalogue)
+        _print_table(catalogue)
 
 
 def _read_folder_tools(folder: Path) -> dict[str, Any]:
@@ -72,13 +72,13 @@ def _tool_document(tool: Tool) -> dict[str, object]:
     }
 
 
-def _print_for_programs(catalogue: Mapping[str, Any]) -> None:
+def _print_declarations(catalogue: Mapping[str, Any]) -> None:
     print_json([tool["declaration"] for tool in catalogue["tools"]])
     for left_out in (*catalogue["refused"], *catalogue["skipped"]):
         print_json_line(left_out, to_stderr=True)
 
 
-def _print_for_people(catalogue: Mapping[str, Any]) -> None:
+def _print_table(catalogue: Mapping[str, Any]) -> None:
     for tool in catalogue["tools"]:
         _print_tool(tool)
     if not catalogue["tools"]:

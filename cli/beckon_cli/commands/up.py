@@ -137,7 +137,7 @@ async def _run(settings: Settings, *, watch: bool, durable: bool) -> None:
     for line in misspelt(child_environment()):
         err.print(Text(line, style="yellow"))
     async with running_platform(settings, watch=watch, durable=durable) as platform:
-        _introduce(platform)
+        _print_banner(platform)
         if silent := await find_silent(settings.nats_url.get_secret_value()):
             err.print(Text.assemble(("no answer", "yellow"), f" from {silent}: the broker waits for NATS"))
         try:
@@ -146,7 +146,7 @@ async def _run(settings: Settings, *, watch: bool, durable: bool) -> None:
             err.print("stopping …")
 
 
-def _introduce(platform: Platform) -> None:
+def _print_banner(platform: Platform) -> None:
     where, settings = platform.addresses, platform.settings
     api = f"OpenAI base URL: {where.agent}/v1, models: {', '.join(platform.agents)}"
     out.print(Text.assemble(("agent", "bold"), f"   {where.agent}   (open it in a browser; {api})"))

@@ -241,7 +241,7 @@ def choose_things(
     for word in words:
         hits = [means(word, thing) for thing in things]
         if not any(hits):
-            raise NoSource(f"--select {word!r} means no {noun}{_near_word(word, known)}")
+            raise NoSource(f"--select {word!r} means no {noun}{_suggest_word(word, known)}")
         chosen = [before or hit for before, hit in zip(chosen, hits, strict=True)]
     return chosen
 
@@ -297,6 +297,6 @@ def matches_pattern(text: str, pattern: str) -> bool:
     return fnmatchcase(text.lower(), pattern.lower().replace("[", "[[]"))
 
 
-def _near_word(word: str, known: Iterable[str]) -> str:
+def _suggest_word(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, dict.fromkeys(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else "; --list shows what there is"

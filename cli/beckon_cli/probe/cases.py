@@ -176,13 +176,17 @@ async def try_error(probe: Probe, case: str) -> Row:
     elif not early:
         verdict = Verdict.BAD
     else:
-        perfect = gives_reason and (runs <= 1 or case in _REPEATED) and _is_honest(case, result)
+        perfect = gives_reason and (runs <= 1 or case in _REPEATED) and _reports_delivery_right(case, result)
         verdict = Verdict.GOOD if perfect else Verdict.LIMITED
     outcome = result.describe()
     if result.problem and early:
         outcome += " with the reason" if gives_reason else " without the reason"
         if case == "refused-connection":
-            outcome += ", safe to repeat" if _is_honest(case, result) else ", said to be perhaps delivered"
+            outcome += (
+                ", safe to repeat"
+                if _reports_delivery_right(case, result)
+                else ", said to be perhaps delivered"
+            )
     seen_runs = None if case == "refused-connection" else runs
     return Row(case, verdict, outcome, result.seconds, seen_runs, probe.letter_text([result]) or "none")
 
@@ -197,7 +201,7 @@ def _gives_reason(case: str, result: CallResult) -> bool:
     return REASON in result.text if case in _WITH_TEXT else bool(result.problem.get("reason_text"))
 
 
-def _is_honest(case: str, result: CallResult) -> bool:
+def _reports_delivery_right(case: str, result: CallResult) -> bool:
     """Return True if the error does not call an event delivered that cannot have been."""
     return case != "refused-connection" or result.problem.get("delivered") is False
 

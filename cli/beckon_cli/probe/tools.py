@@ -70,17 +70,17 @@ class Tools:
     async def _reply_acknowledged(self, _: web.Request, call: CloudEvent) -> web.Response:
         if not await self._wait(self.acknowledged):
             self.gave_up_acknowledgement = True
-        return _reply_properly(call)
+        return _reply_with_token(call)
 
     async def _reply_released(self, _: web.Request, call: CloudEvent) -> web.Response:
         await self.released.wait()
-        return _reply_properly(call)
+        return _reply_with_token(call)
 
     async def _reply_side_by_side(self, _: web.Request, call: CloudEvent) -> web.Response:
         self._awaited -= 1
         if self._awaited <= 0 or not await self._wait(self._parallel_over):
             self._parallel_over.set()
-        return _reply_properly(call)
+        return _reply_with_token(call)
 
     async def _wait(self, event: asyncio.Event) -> bool:
         """Wait for an event; return False after the patience."""
@@ -99,10 +99,10 @@ def token_of(call: CloudEvent) -> str:
 async def _reply_later(seconds: float, _: web.Request, call: CloudEvent) -> web.Response:
     if seconds:
         await asyncio.sleep(seconds)
-    return _reply_properly(call)
+    return _reply_with_token(call)
 
 
-def _reply_properly(call: CloudEvent) -> web.Response:
+def _reply_with_token(call: CloudEvent) -> web.Response:
     return _reply(call, {"replyid": token_of(call), CAUSE: call.id})
 
 

@@ -27,11 +27,11 @@ def check_event_type(resource: Resource) -> Iterator[Finding]:
         yield from warnings(resource, parse_event_type(resource).warnings)
     for name in resource.annotations:
         if name.startswith(PREFIX) and name not in KNOWN:
-            message = f"unknown annotation, which has no effect{_meant(name, KNOWN)}"
+            message = f"unknown annotation, which has no effect{_suggest_setting(name, KNOWN)}"
             yield warning(resource, f"metadata.annotations[{name}]", message)
     for name in resource.labels:
         if name.startswith(PREFIX) and name != TOOL_LABEL:
-            message = f"unknown label, which has no effect{_meant(name, [TOOL_LABEL])}"
+            message = f"unknown label, which has no effect{_suggest_setting(name, [TOOL_LABEL])}"
             yield warning(resource, f"metadata.labels[{name}]", message)
 
 
@@ -77,7 +77,7 @@ def check_shared_types(tools: Iterable[tuple[Tool, Resource]]) -> Iterator[Findi
             yield warning(resource, "spec.type", message)
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _suggest_setting(name: str, known: Iterable[str]) -> str:
     ends = {text.removeprefix(PREFIX): text for text in sorted(known)}
     near = get_close_matches(name.removeprefix(PREFIX), list(ends), n=1, cutoff=0.6)
     return f"; did you mean {ends[near[0]]}?" if near else f"; those with one are {', '.join(ends.values())}"

@@ -82,7 +82,7 @@ class CloudEvent:
     specversion: str = "1.0"
 
     def __post_init__(self) -> None:
-        if not _plainly_valid(self):
+        if not _is_plain_ascii(self):
             _check(self)
         if not is_media_type(self.datacontenttype, subtype=False):
             raise EventError(_NO_MEDIA_TYPE.format(self.datacontenttype))
@@ -334,7 +334,7 @@ def _build(attributes: dict[str, Any], data: bytes | None, versions: Container[s
     )
 
 
-def _plainly_valid(event: CloudEvent) -> bool:
+def _is_plain_ascii(event: CloudEvent) -> bool:
     """Return True for printable ASCII under good names; any other event needs `_check`."""
     extensions = event.extensions
     try:

@@ -255,10 +255,10 @@ def guess(text: str) -> dict[str, Any] | None:
         value = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and _is_accounted_for(text, value) else None
+    return value if isinstance(value, dict) and _has_all_text(text, value) else None
 
 
-def _is_accounted_for(text: str, value: dict[str, Any]) -> bool:
+def _has_all_text(text: str, value: dict[str, Any]) -> bool:
     structure = _structure(text, value)
     if structure is None:
         return False

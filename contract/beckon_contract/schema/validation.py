@@ -183,7 +183,7 @@ class _Coercion:
         if found is None:
             return False
         holder, key = found
-        if holder[key] in (None, "") and self._leave_out(holder, key, error):
+        if holder[key] in (None, "") and self._drop_empty(holder, key, error):
             return self._note("empty_left_out")
         match error.kind:
             case Kind.AdditionalProperties(unexpected=names) | Kind.UnevaluatedProperties(unexpected=names):
@@ -211,7 +211,7 @@ class _Coercion:
             return None
         return (holder, key) if type(current) is type(error.instance) and current == error.instance else None
 
-    def _leave_out(self, holder: Any, key: Any, error: jsonschema_rs.ValidationError) -> bool:
+    def _drop_empty(self, holder: Any, key: Any, error: jsonschema_rs.ValidationError) -> bool:
         """Take a null or an empty string out of its object, unless it is required there."""
         if not isinstance(holder, dict):
             return False

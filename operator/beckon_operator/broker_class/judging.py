@@ -153,7 +153,7 @@ class ClassJudge:
         elif not was_in_force(trigger, state):
             self._pods.want(state)
             waits_for = self._pods.waits_for(state)
-            if waits_for and was_in_force(trigger, state, same_version=False) and self._is_patient(item):
+            if waits_for and was_in_force(trigger, state, same_version=False) and self._may_retry(item):
                 # A changed filter reaches the pods in a moment: until then the Trigger stays as it is.
                 return Judgement(again_after=LONG_SECONDS)
         if not waits_for:
@@ -216,7 +216,7 @@ class ClassJudge:
         self._parsed[item] = found
         return found
 
-    def _is_patient(self, item: Dependent) -> bool:
+    def _may_retry(self, item: Dependent) -> bool:
         return time.monotonic() - self._since.setdefault(item, time.monotonic()) < LONG_SECONDS
 
     def _forget(self, item: Dependent) -> None:

@@ -16,7 +16,7 @@ class WebhookMetrics:
         registry = self._registry = CollectorRegistry()
         self._reviews = Counter(
             "beckon_webhook_reviews",
-            "Reviews that were answered, by what became of spec.schemaData.",
+            "Reviews that were answered, by what happened to spec.schemaData.",
             ["outcome"],
             registry=registry,
         )

@@ -66,9 +66,9 @@ async def test_late_replies_and_resumed_runs_are_counted(rig: Rig) -> None:
         await agent.http.post("/late-replies", content=b"42", headers=reply(call))
         numbers = (await agent.http.get("/metrics")).text
 
-    for became in ("taken", "refused"):
-        assert f'beckon_agent_late_replies_total{{became="{became}"}} 1.0' in numbers
-    repeated = re.search(r'beckon_agent_late_replies_total{became="repeated"} (\d+)', numbers)
+    for outcome in ("taken", "refused"):
+        assert f'beckon_agent_late_replies_total{{outcome="{outcome}"}} 1.0' in numbers
+    repeated = re.search(r'beckon_agent_late_replies_total{outcome="repeated"} (\d+)', numbers)
     assert repeated is not None
     assert int(repeated[1]) >= 1  # on a busy machine the Broker may have delivered it twice, too
     assert 'beckon_agent_runs_resumed_total{after="wait"} 1.0' in numbers
@@ -93,7 +93,7 @@ async def test_an_answer_that_comes_while_no_agent_is_there_waits_at_the_broker(
         begun = await agent.post()
         call = await rig.tool.called()
     assert await rig.tool.answer(call, 42) == 202
-    refused = 'beckon_shim_replies_total{fate="late_refused"}'
+    refused = 'beckon_shim_replies_total{outcome="late_refused"}'
 
     async def was_refused() -> bool:
         return await rig.shim.metric(refused) > 0

@@ -67,7 +67,7 @@ async def routed(rig: Rig) -> bool:
 
 async def all_are_refused(rig: Rig) -> bool:
     """Whether each answer was refused more often than it was tried before."""
-    refused = await rig.shim.metric('beckon_shim_replies_total{fate="late_refused"}')
+    refused = await rig.shim.metric('beckon_shim_replies_total{outcome="late_refused"}')
     return refused >= ANSWERS * TRIES
 
 

@@ -40,7 +40,7 @@ async def test_the_last_report_is_kept_with_the_call_until_its_answer(rig: Rig) 
             await rig.tool.report(call, done)
             await until_kept(agent, begun["id"], done)
         assert await kept(agent, begun["id"]) == {"progress": 2, "total": 3, "message": "page 2"}
-        assert await rig.shim.metric('beckon_shim_reports_total{fate="late"}') == 2
+        assert await rig.shim.metric('beckon_shim_reports_total{outcome="late"}') == 2
 
         await rig.tool.answer(call, {"pages": 42})
         await agent.until(begun["id"], "completed")

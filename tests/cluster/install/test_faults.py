@@ -131,12 +131,12 @@ def _offers(agent: str, key: str) -> bool:
     return False
 
 
-def _replies(kube: Kube, fate: str) -> float:
-    """Return how many replies the replicas of the shim took with this fate."""
+def _replies(kube: Kube, outcome: str) -> float:
+    """Return how many replies the replicas of the shim took with this outcome."""
     pods = kube.within(NAMESPACE).list_objects("pods", "app.kubernetes.io/component=shim")
     urls = [f"http://{pod['status']['podIP']}:8083/metrics" for pod in pods]
     lines = [line for url in urls for line in httpx.get(url, timeout=30).text.splitlines()]
-    sample = f'beckon_shim_replies_total{{fate="{fate}"}} '
+    sample = f'beckon_shim_replies_total{{outcome="{outcome}"}} '
     return sum(float(line.removeprefix(sample)) for line in lines if line.startswith(sample))
 
 
@@ -155,7 +155,7 @@ async def measured(helm: Helm, store: Database, folder: Path) -> list[Row]:
                 before = _replies(helm.kube, "forwarded")
                 await client.load((NOTHING, site.log), SECONDS)
                 await client.end()
-                answered, forwarded = (_replies(helm.kube, fate) for fate in ("answered", "forwarded"))
+                answered, forwarded = (_replies(helm.kube, outcome) for outcome in ("answered", "forwarded"))
                 await play(site, client, plan)
         assert answered >= round(SECONDS * RUNS_PER_SECOND) * CALLS_OF_RUN
         assert forwarded - before == 0

@@ -57,12 +57,12 @@ def test_calls_through_three_replicas_and_one_trigger_are_all_answered(shim: Kub
     found = during(shim, go_on)
 
     assert found.failed() == {}, found.samples
-    replies = {pod: metric(shim, pod, 'beckon_shim_replies_total{fate="answered"}') for pod in shims(shim)}
+    replies = {pod: metric(shim, pod, 'beckon_shim_replies_total{outcome="answered"}') for pod in shims(shim)}
     assert replies == {
         pod: metric(shim, pod, 'beckon_shim_calls_total{outcome="replied"}') for pod in replies
     }
     # The Broker brings a reply to whichever replica the Service chooses.
-    assert sum(metric(shim, pod, 'beckon_shim_replies_total{fate="forwarded"}') for pod in replies) > 0
+    assert sum(metric(shim, pod, 'beckon_shim_replies_total{outcome="forwarded"}') for pod in replies) > 0
 
 
 def test_a_killed_replica_costs_the_calls_that_waited_in_it_and_no_other(shim: Kube) -> None:

@@ -91,7 +91,7 @@ class ProgressSender:
                     await self._news.wait()
             except TimeoutError:
                 taken = asyncio.get_running_loop().time() - begun
-                await self._sign_of_life(f"{self._name} has not answered yet, after {taken:.0f} seconds")
+                await self._send_heartbeat(f"{self._name} has not answered yet, after {taken:.0f} seconds")
                 continue
             self._news.clear()
             while self._waiting:
@@ -103,7 +103,7 @@ class ProgressSender:
         self._last = report.done if grows else self._next_progress()
         await self._send(self._last, self._total, report.message or None)
 
-    async def _sign_of_life(self, message: str) -> None:
+    async def _send_heartbeat(self, message: str) -> None:
         self._last = self._next_progress()
         total = self._total if self._total is not None and self._total > self._last else None
         await self._send(self._last, total, message)
@@ -157,7 +157,7 @@ class McpCalls:
         Raises `InputNeeded` if it is made at once, and its tool requests input.
         `make` replaces the default, an immediate call without a stored run.
         """
-        make = make or self._make_at_once
+        make = make or self._call_directly
         with anyio.CancelScope() as scope, self._register_call(key, scope):
             try:
                 async with self._report_progress(wanted):
@@ -166,7 +166,7 @@ class McpCalls:
                 return to_refusal(wanted, error)
         raise MCPError(REQUEST_CANCELLED, "the call was cancelled; the tool may have had its effect")
 
-    async def _make_at_once(self, wanted: RequestedCall) -> CallFinished:
+    async def _call_directly(self, wanted: RequestedCall) -> CallFinished:
         return await self._service.call_tool(
             wanted.hosted, wanted.name, wanted.arguments, approved=wanted.approved
         )

@@ -179,7 +179,7 @@ class TextFormat(BaseModel):
     strict: bool | None = None
 
     @model_validator(mode="after")
-    def _is_whole(self) -> "TextFormat":
+    def _check_complete(self) -> "TextFormat":
         if self.type == "json_schema" and (self.name is None or self.schema_ is None):
             raise ValueError("a format of the type 'json_schema' needs a 'name' and a 'schema'")
         return self

@@ -40,7 +40,7 @@ _ACTIONS = frozenset({
 def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[str]:
     """Return a name for every operation, all different, of at most 64 of `a-z0-9_`, a letter first."""
     start = split_words(prefix)
-    wanted = [_own_words(operation) or _make_words(operation) for operation in operations]
+    wanted = [_operation_id_words(operation) or _make_words(operation) for operation in operations]
     for refined in (_with_version, _with_parameters, _with_method, _with_path):
         groups: dict[str, list[int]] = {}
         for number, words in enumerate(wanted):
@@ -57,7 +57,7 @@ def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[s
     ]
 
 
-def _own_words(operation: Operation, *, versions: bool = False) -> list[str]:
+def _operation_id_words(operation: Operation, *, versions: bool = False) -> list[str]:
     """Return the words of a useful operationId.
 
     Returns none if it is missing or a hash, or says no more than the path does.
@@ -70,7 +70,7 @@ def _own_words(operation: Operation, *, versions: bool = False) -> list[str]:
     if _restates_path(words, operation):
         return []
     if not versions:
-        words = [word for word in words if not _is_noise(word)]
+        words = [word for word in words if not _is_version_word(word)]
     return words if len("".join(words)) > 2 and words[0].isalpha() and words != [operation.method] else []
 
 
@@ -80,11 +80,11 @@ def _restates_path(words: list[str], operation: Operation) -> bool:
     The path has parameters or versions, and the operationId includes them.
     """
     path = split_words(operation.path.partition("?")[0])
-    shown = any(_is_noise(word) for word in path) or "{" in operation.path
+    shown = any(_is_version_word(word) for word in path) or "{" in operation.path
     return shown and set(words[1:]) - {"by", "and"} == set(path) - {"by", "and"}
 
 
-def _is_noise(word: str) -> bool:
+def _is_version_word(word: str) -> bool:
     return re.fullmatch(r"v\d+(?:(?:alpha|beta)\d+)?", word) is not None
 
 
@@ -138,7 +138,7 @@ def _make_phrase(operation: Operation, nouns: list[str], *, ends_in_one: bool) -
 
 def _with_version(operation: Operation, words: list[str], _group: list[Operation]) -> list[str]:
     """Distinguish operations of one name by the versions in their ids."""
-    return _own_words(operation, versions=True) or words
+    return _operation_id_words(operation, versions=True) or words
 
 
 def _with_parameters(operation: Operation, words: list[str], group: list[Operation]) -> list[str]:
