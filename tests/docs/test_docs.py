@@ -274,7 +274,7 @@ def test_the_table_of_refusals_lists_the_reasons_of_the_code() -> None:
 
 def reasons_in_code() -> tuple[set[str], set[str]]:
     """Return the reasons that the contract's code refuses and skips EventTypes with."""
-    place = {"refuse": 0, "BrokenPlace": 1, "InvalidEventType": 1, "_refusal": 1, "Refusal": 2, "Miss": 0}
+    place = {"refuse": 0, "BrokenPlace": 1, "InvalidEventType": 1, "_refusal": 1, "Refusal": 2, "NoRoute": 0}
     reasons, skipped = {"InvalidEventType"}, set[str]()
     for path in Path(beckon_contract.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

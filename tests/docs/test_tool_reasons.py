@@ -12,7 +12,7 @@ CONDITIONS = sorted((ROOT / "operator" / "beckon_operator" / "conditions").glob(
 DIAGNOSTICS = ROOT / "contract" / "beckon_contract" / "catalogue" / "diagnostics.py"
 
 # Where a reason stands among the arguments of what makes a condition.
-_PLACE = {"Condition": 2, "_not_routed": 0, "Miss": 0}
+_PLACE = {"Condition": 2, "_not_routed": 0, "NoRoute": 0}
 
 
 def reasons(path: Path) -> set[str]:
