@@ -15,6 +15,7 @@ CPU time of each worker, and to look at all of that again during the tests a twe
 garbage is collected as seldom as in a service: as often as Python does by default took a tenth.
 """
 
+import asyncio
 import functools
 import gc
 import logging
@@ -32,6 +33,7 @@ from hypothesis import settings
 
 from beckon_runtime.logs import log_config
 from beckon_runtime.process import GARBAGE_THRESHOLDS
+from tests.agent.store.postgres import Server, server
 from tests.nats_server import NatsServer
 
 # A test that starts `make`, or the banner, which names the targets of a `make` above it, gives the same
@@ -96,6 +98,26 @@ def _handler_of_sigterm_as_it_was() -> Iterator[None]:
     after = signal.getsignal(signal.SIGTERM)
     signal.signal(signal.SIGTERM, before)
     assert after == before, f"the test leaves a handler of SIGTERM behind: {after}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL for all tests of this process; a test that stops it starts it again."""
+    with server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def template(postgres: Server) -> str:
+    """The name of a database with the newest schema, to be copied: that is faster than migrating."""
+    from beckon_agent.store.sql.open import open_store  # noqa: PLC0415  # most tests need no SQLAlchemy
+
+    async def make() -> None:
+        store = await open_store(await postgres.copy("ready"))
+        await store.aclose()
+
+    asyncio.run(make())
+    return "ready"
 
 
 @pytest.fixture

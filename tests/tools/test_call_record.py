@@ -100,9 +100,9 @@ async def test_a_tool_that_is_killed_after_its_effect_in_sqlite_has_it_once(tmp_
 
 
 async def test_a_tool_that_is_killed_after_its_effect_in_postgresql_has_it_once(
-    tmp_path: Path, postgres_server: Server
+    tmp_path: Path, postgres: Server
 ) -> None:
-    url = await postgres_server.copy("bank")
+    url = await postgres.copy("bank")
     bank = await asyncpg.connect(url)
     await bank.execute(TABLE)
     await bank.execute(CHARGES.format("SERIAL"))
@@ -163,8 +163,8 @@ async def test_a_transaction_that_is_rolled_back_leaves_no_record(tmp_path: Path
     assert (charged, amounts(bank)) == ("charged", [30])
 
 
-async def test_runs_at_once_in_postgresql_have_one_effect(postgres_server: Server) -> None:
-    url = await postgres_server.copy("banks")
+async def test_runs_at_once_in_postgresql_have_one_effect(postgres: Server) -> None:
+    url = await postgres.copy("banks")
     bank = await asyncpg.create_pool(url, min_size=1, max_size=9)
     await bank.execute(TABLE)
     await bank.execute(CHARGES.format("SERIAL"))

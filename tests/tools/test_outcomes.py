@@ -42,7 +42,7 @@ async def url(request: pytest.FixtureRequest) -> str:
     if request.param == "redis":
         address: str = request.getfixturevalue("redis_url")
         return address
-    running: Server = request.getfixturevalue("postgres_server")
+    running: Server = request.getfixturevalue("postgres")
     return await running.copy(f"outcomes{next(_numbers)}")
 
 
@@ -338,9 +338,9 @@ async def test_without_its_database_a_call_is_not_run_and_comes_again(
     assert "sesame" not in refused.text + caplog.text
 
 
-async def test_rows_that_no_one_asks_for_any_more_are_removed(postgres_server: Server) -> None:
+async def test_rows_that_no_one_asks_for_any_more_are_removed(postgres: Server) -> None:
 
-    address = await postgres_server.copy(f"outcomes{next(_numbers)}")
+    address = await postgres.copy(f"outcomes{next(_numbers)}")
     for number in range(3):  # a ledger sweeps when it is used first
         opened = open_ledger(address)
         assert (await opened.claim(f"key-{number}", "one", 60)).mine

@@ -9,9 +9,7 @@ from tests.agent.long.rig import Rig, running_rig
 from tests.agent.store.conftest import (  # noqa: F401  # fixtures, which pytest finds by their names here
     database,
     like,
-    postgres,
     running,
-    template,
     url,
 )
 

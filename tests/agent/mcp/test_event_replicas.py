@@ -16,7 +16,7 @@ from beckon_contract.cloudevents.events import CloudEvent, to_binary
 from tests.agent.agent_process import AgentProcess, serving
 from tests.agent.mcp.mcp_server import enveloped, routing
 from tests.agent.mcp.test_events import event_type
-from tests.agent.store.postgres import server
+from tests.agent.store.postgres import Server
 from tests.broker.broker_process import write_manifests
 from tests.patience import eventually
 
@@ -89,23 +89,22 @@ async def deliver(session: aiohttp.ClientSession, urls: list[str], number: int) 
             await asyncio.sleep(0.1)
 
 
-async def test_a_thousand_subscriptions_lose_nothing_with_a_replica(tmp_path: Path) -> None:
+async def test_a_thousand_subscriptions_lose_nothing_with_a_replica(tmp_path: Path, postgres: Server) -> None:
     write_manifests(tmp_path, event_type(PLACED))
     shared = {
         "BECKON_MCP_EVENTS": "1000",
         "BECKON_MAX_CONNECTIONS": MANY,
         "BECKON_MAX_CONNECTIONS_PER_CLIENT": MANY,
     }
-    with server() as postgres:
-        settings = {**shared, "BECKON_STORE": await postgres.copy("feed")}
-        async with (
-            serving(tmp_path, **settings) as doomed,
-            serving(tmp_path, **settings) as other,
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
-            ) as session,
-        ):
-            await _lose_nothing(session, doomed, other)
+    settings = {**shared, "BECKON_STORE": await postgres.copy("feed")}
+    async with (
+        serving(tmp_path, **settings) as doomed,
+        serving(tmp_path, **settings) as other,
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+        ) as session,
+    ):
+        await _lose_nothing(session, doomed, other)
 
 
 async def _lose_nothing(session: aiohttp.ClientSession, doomed: AgentProcess, other: AgentProcess) -> None:

@@ -1,6 +1,6 @@
 """A whole agent service with a real store, over both databases, and what it takes to replay its runs."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,7 @@ from tests.agent.conftest import StartAgent
 from tests.agent.replay.replaying import Replaying, replaying
 from tests.agent.running_agent import Setup
 from tests.agent.scripted_model import Script
-from tests.agent.store.postgres import Server, server
+from tests.agent.store.postgres import Server
 
 
 class StartService(Protocol):
@@ -21,13 +21,6 @@ class StartService(Protocol):
     def __call__(self, *script: Script, setup: Setup | None = None) -> AbstractAsyncContextManager[Replaying]:
         """Serve until the end of the block."""
         ...
-
-
-@pytest.fixture(scope="session")
-def postgres_here() -> Iterator[Server]:
-    """A server for the tests of this folder."""
-    with server() as running:
-        yield running
 
 
 @pytest.fixture
@@ -43,9 +36,9 @@ def start_service(start_agent: StartAgent, database_url: str) -> StartService:
 
 
 @pytest.fixture
-async def start_on_postgres(start_agent: StartAgent, postgres_here: Server) -> StartService:
+async def start_on_postgres(start_agent: StartAgent, postgres: Server) -> StartService:
     """Start services over PostgreSQL."""
-    return _starting(start_agent, await postgres_here.copy("replays"))
+    return _starting(start_agent, await postgres.copy("replays"))
 
 
 def _starting(start_agent: StartAgent, url: str) -> StartService:

@@ -1,8 +1,7 @@
 """Every test of the store's behaviour runs on both databases, real ones."""
 
-import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,28 +10,9 @@ import pytest_asyncio
 
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
-from tests.agent.store.postgres import Server, server
+from tests.agent.store.postgres import Server
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A server for this session."""
-    with server() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def template(postgres: Server) -> str:
-    """The name of a database with the newest schema, to be copied: that is faster than migrating."""
-
-    async def make() -> None:
-        store = await open_store(await postgres.copy("ready"))
-        await store.aclose()
-
-    asyncio.run(make())
-    return "ready"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -51,7 +31,7 @@ def running(database: str, request: pytest.FixtureRequest) -> Server | None:
 
 @pytest.fixture
 def like(database: str, request: pytest.FixtureRequest) -> str:
-    """What a new database is a copy of."""
+    """The template of the databases that are lent."""
     name: str = request.getfixturevalue("template") if database == "postgresql" else ""
     return name
 
@@ -71,20 +51,23 @@ async def another_empty(tmp_path: Path, running: Server | None) -> AsyncIterator
 
 
 @asynccontextmanager
-async def _database(path: Path, running: Server | None, template: str = "template0") -> AsyncIterator[str]:
+async def _database(path: Path, running: Server | None) -> AsyncIterator[str]:
     """Have a database until the end of the block; those of all tests would be gigabytes."""
     if running is None:
         yield f"sqlite:///{path}"
         return
     name = f"t{next(_numbers)}"
-    yield await running.copy(name, template)
+    yield await running.copy(name)
     await running.drop(name)
 
 
 @pytest_asyncio.fixture
 async def url(tmp_path: Path, running: Server | None, like: str) -> AsyncIterator[str]:
-    """The address of a database that is ready, or that will be when it is opened first."""
-    async with _database(tmp_path / "store.db", running, like) as address:
+    """The address of a database whose tables are empty, or will be made when it is opened first."""
+    if running is None:
+        yield f"sqlite:///{tmp_path / 'store.db'}"
+        return
+    async with running.lend(like) as address:
         yield address
 
 

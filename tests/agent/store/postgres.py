@@ -1,6 +1,7 @@
 """A PostgreSQL of the tests' own: in a folder of its own, reached by a socket there, stopped by its pid."""
 
 import asyncio
+import itertools
 import os
 import pwd
 import shutil
@@ -23,6 +24,12 @@ _OPTIONS = (
     "shared_buffers=32MB",
     "autovacuum=off",
 )
+_END_OTHERS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+_TABLES = """
+    SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables
+    WHERE schemaname = 'public' AND tablename <> 'beckon_schema'"""
 
 
 class Server:
@@ -34,6 +41,8 @@ class Server:
         self._port = port
         self._pg_ctl = programs / "pg_ctl"
         self._options = options
+        self._spare: list[str] = []
+        self._numbers = itertools.count(1)
 
     def start(self) -> None:
         """Start it; returns when it takes connections."""
@@ -65,8 +74,10 @@ class Server:
     async def copy(self, database: str, template: str = "template0") -> str:
         """Make a database like another, and return its address."""
         connection = await asyncpg.connect(self.url("postgres"))
+        # From 15 on, each page of the copy is written to the log by default, which takes twice the time.
+        quick = "STRATEGY FILE_COPY" if connection.get_server_version().major >= 15 else ""
         try:
-            await connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+            await connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}" {quick}')
         finally:
             await connection.close()
         return self.url(database)
@@ -76,6 +87,31 @@ class Server:
         connection = await asyncpg.connect(self.url("postgres"))
         try:
             await connection.execute(f'DROP DATABASE "{database}" WITH (FORCE)')
+        finally:
+            await connection.close()
+
+    @asynccontextmanager
+    async def lend(self, template: str) -> AsyncIterator[str]:
+        """Have a database with the tables of a template, all empty, until the end of the block.
+
+        The next block gets the same one: to empty it takes a fifth of the time of a new copy. A block changes
+        no tables, and `template` is the same for all blocks.
+        """
+        if self._spare:
+            name = self._spare.pop()
+        else:
+            name = f"lent{next(self._numbers)}"
+            await self.copy(name, template)
+        yield self.url(name)
+        await self._empty(name)
+        self._spare.append(name)
+
+    async def _empty(self, database: str) -> None:
+        connection = await asyncpg.connect(self.url(database))
+        try:
+            await connection.execute(_END_OTHERS)
+            tables = await connection.fetchval(_TABLES)
+            await connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
         finally:
             await connection.close()
 
