@@ -193,7 +193,7 @@ class AnswerReader:
         self._whole = False
         self._thoughts, self._words = json_values.SurrogateJoiner(), json_values.SurrogateJoiner()
         self._refusing = json_values.SurrogateJoiner()
-        self._has_reply: set[str] = set()
+        self._kinds_seen: set[str] = set()
         self._beside: Mapping[str, object] = {}
 
     def feed(self, payload: Mapping[str, object]) -> list[_Piece]:
@@ -211,7 +211,7 @@ class AnswerReader:
     def finish(self) -> list[_Piece]:
         """Return the pieces still held back."""
         beside, self._beside = self._beside, {}
-        self._read_message(beside, {}, besides=frozenset(self._has_reply))
+        self._read_message(beside, {}, besides=frozenset(self._kinds_seen))
         self._read_reasoning(self._thoughts.close())
         self._collect_pieces(self._splitter.feed(self._words.close()))
         self._collect_pieces(self._splitter.close())
@@ -288,20 +288,20 @@ class AnswerReader:
         text, refusal = json_values.as_string(content), message.get("refusal")
         calls = message.get("tool_calls")
         if thought and "thought" not in besides:
-            self._has_reply.add("thought")
+            self._kinds_seen.add("thought")
             self._read_reasoning(self._thoughts.feed(thought))
         if logprobs and (text or not thought):
             self._held_logprobs += read_logprobs(logprobs.get("content"))
         if text and "words" not in besides:
-            self._has_reply.add("words")
+            self._kinds_seen.add("words")
             self._collect_pieces(self._splitter.feed(self._words.feed(text)))
         if refusal and isinstance(refusal, str) and "refusal" not in besides:
-            self._has_reply.add("refusal")
+            self._kinds_seen.add("refusal")
             self._read_refusal(self._refusing.feed(refusal), read_logprobs(logprobs.get("refusal")))
         if annotations := message.get("annotations"):
             self._annotations += [one for one in read_citations(annotations) if one not in self._annotations]
         if calls and "calls" not in besides:
-            self._has_reply.add("calls")
+            self._kinds_seen.add("calls")
             self._calls.feed(calls)
 
     def _read_reasoning(self, piece: str) -> None:
