@@ -12,12 +12,10 @@ PATIENCE = 45.0
 
 
 async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = PATIENCE) -> None:
-    """Ask until the answer is yes, less and less often: each question costs processor time."""
-    pause = 0.01
+    """Ask until the answer is yes."""
     async with asyncio.timeout(seconds):
-        while not await condition():
-            await asyncio.sleep(pause)
-            pause = min(1.4 * pause, 0.1)
+        while not await condition():  # noqa: ASYNC110 - what is asked tells no one when it changes
+            await asyncio.sleep(0.01)
 
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
