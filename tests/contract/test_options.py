@@ -20,10 +20,10 @@ def test_without_annotations_a_tool_is_called_through_the_broker_and_asks_for_no
 
 
 def test_annotations_say_how_a_tool_wants_to_be_called() -> None:
-    wishes = {"timeout": "2m", "dispatch": "direct"}
-    wishes |= dict.fromkeys(("requires-approval", "idempotent", "read-only"), "true")
+    annotations = {"timeout": "2m", "dispatch": "direct"}
+    annotations |= dict.fromkeys(("requires-approval", "idempotent", "read-only"), "true")
 
-    found = options(wishes, SERVICE)
+    found = options(annotations, SERVICE)
 
     assert found == Options(120.0, True, "direct", True, True)
 

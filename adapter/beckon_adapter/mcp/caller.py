@@ -211,7 +211,7 @@ class McpCaller:
         self._egress = egress
         self._named = {one.name: one for one in named}
         self._servers: dict[Place, Server] = {}
-        self._agreement = ToolComparer(differing)
+        self._comparer = ToolComparer(differing)
         self._checked: dict[Place, float] = {}
         self._checks: set[asyncio.Task[None]] = set()
 
@@ -220,7 +220,7 @@ class McpCaller:
 
         It is compared as long as the caller holds the returned object.
         """
-        return self._agreement.expect_tool(rule.server, rule.tool, parameters)
+        return self._comparer.expect_tool(rule.server, rule.tool, parameters)
 
     async def keep_running(self, name: str, note: Callable[[str], None]) -> None:
         """Keep a named command running until cancelled, even without calls.
@@ -282,7 +282,7 @@ class McpCaller:
 
     async def _check_tools(self, place: Place, server: Server) -> None:
         try:
-            self._agreement.compare_tools(place[0], await server.list_tools())
+            self._comparer.compare_tools(place[0], await server.list_tools())
         except Exception as error:  # calls report the fault of the server
             logger.info(
                 "the tools of the MCP server %s cannot be compared: %s",

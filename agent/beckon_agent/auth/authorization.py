@@ -61,7 +61,7 @@ def apply_policies(tool: Tool, policies: Sequence[ToolPolicy], *, usual_timeout:
     return replace(tool, requires_approval=approval, timeout=timeout, text_calls=text_calls)
 
 
-def bounds_of(tool: Tool, policies: Iterable[ToolPolicy]) -> CallLimits:
+def limits_of(tool: Tool, policies: Iterable[ToolPolicy]) -> CallLimits:
     """Return the limits on calls of a tool."""
     chosen = _choose_policies(tool, policies)
     places = [policy.concurrency for policy in chosen if policy.concurrency is not None]

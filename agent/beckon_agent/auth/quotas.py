@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 
-from beckon_agent.auth.authorization import bounds_of
+from beckon_agent.auth.authorization import limits_of
 from beckon_agent.core.context import current_principal, request_id
 from beckon_agent.core.model_types import Message, Turn, Usage
 from beckon_agent.core.records import LimitDecision, ReservedLimit
@@ -125,15 +125,15 @@ class Quotas:
         """
         deadline = time.monotonic() + patience
         await self._take_amount(agent, user, "toolCalls", 1)
-        bounds = bounds_of(tool, agent.terms.policies)
-        for rate in bounds.rates:
+        limits = limits_of(tool, agent.terms.policies)
+        for rate in limits.rates:
             await self._wait_for_rate(agent, tool, rate, deadline)
-        if bounds.concurrency is None:
+        if limits.concurrency is None:
             yield
             return
         key = f"places|{agent.source}|{tool.name}"
         try:
-            await self._take_place(key, call_id, bounds.concurrency, deadline)
+            await self._take_place(key, call_id, limits.concurrency, deadline)
         except LimitReached:
             self._report_limit(agent, "concurrency")
             raise

@@ -212,7 +212,7 @@ def report_import(found: ImportSource[Tool], changes: Changes | None) -> Iterato
 def count_outcomes(found: ImportSource[Tool], changes: Changes | None = None) -> str:
     """Return the number of items and of each outcome, in one line."""
     chosen = f" ({len(found.results)} chosen)" if len(found.results) < len(found.present) else ""
-    line = f"{_count_items(found)}{chosen}, {len(found.tools)} imported, {len(found.skipped)} skipped"
+    line = f"{_counted_title(found)}{chosen}, {len(found.tools)} imported, {len(found.skipped)} skipped"
     if changes is None:
         return line
     done = [(len(getattr(changes, what)), what) for what in ("added", "changed", "unchanged", "removed")]
@@ -251,7 +251,7 @@ def list_differences(found: ImportSource[Tool], changed: Sequence[Difference]) -
     """Yield a line for each difference from a folder, then their number."""
     for each in changed:
         yield Text.assemble((f"{each.state:<9}", "yellow"), each.what, f": {each.how}" if each.how else "")
-    yield Text(f"{_count_items(found)}, {len(changed)} differ")
+    yield Text(f"{_counted_title(found)}, {len(changed)} differ")
 
 
 def differences_document(found: ImportSource[Tool], changed: Sequence[Difference]) -> dict[str, object]:
@@ -260,7 +260,7 @@ def differences_document(found: ImportSource[Tool], changed: Sequence[Difference
     return {"title": found.title, "differences": lines}
 
 
-def _count_items(found: ImportSource[Tool]) -> str:
+def _counted_title(found: ImportSource[Tool]) -> str:
     all_of = len(found.present)
     return f"{found.title}: {all_of} {found.noun}{'' if all_of == 1 else 's'}"
 

@@ -49,8 +49,8 @@ class BrokerClass:
         self._references = References(api, settings.watch_namespaces, self.queue.put)
         self._pods = BrokerPods(leads, self.queue.put_trigger, self.queue.put_brokers)
         self._policies = EventPolicies(self.queue.put_brokers)
-        surroundings = RelatedObjects(self._references, self._pods, self._policies)
-        judge = ClassJudge(api, cluster, class_rules(settings), surroundings)
+        related = RelatedObjects(self._references, self._pods, self._policies)
+        judge = ClassJudge(api, cluster, class_rules(settings), related)
         self._controller = ClassController(api, self.queue, judge, leads, metrics)
 
     async def serve_class(self) -> None:

@@ -87,14 +87,14 @@ class ClassJudge:
         api: ApiClient,
         cluster: Cluster,
         rules: ClassRules,
-        surroundings: RelatedObjects,
+        related: RelatedObjects,
     ) -> None:
         self._api = api
         self.cluster = cluster
         self._rules = rules
-        self._references = surroundings.references
-        self._pods = surroundings.pods
-        self._policies = surroundings.policies
+        self._references = related.references
+        self._pods = related.pods
+        self._policies = related.policies
         self._parsed: dict[Dependent, _ParsedObject] = {}
         self._configs: dict[Reference, tuple[float, BrokerConfig | str]] = {}
         self._since: dict[Dependent, float] = {}
@@ -153,7 +153,7 @@ class ClassJudge:
         elif not was_in_force(trigger, state):
             self._pods.want(state)
             waits_for = self._pods.waits_for(state)
-            if waits_for and was_in_force(trigger, state, same_version=False) and self._may_retry(item):
+            if waits_for and was_in_force(trigger, state, same_version=False) and self._may_wait(item):
                 # A changed filter reaches the pods in a moment: until then the Trigger stays as it is.
                 return Judgement(again_after=LONG_SECONDS)
         if not waits_for:
@@ -216,7 +216,7 @@ class ClassJudge:
         self._parsed[item] = found
         return found
 
-    def _may_retry(self, item: Dependent) -> bool:
+    def _may_wait(self, item: Dependent) -> bool:
         return time.monotonic() - self._since.setdefault(item, time.monotonic()) < LONG_SECONDS
 
     def _forget(self, item: Dependent) -> None:

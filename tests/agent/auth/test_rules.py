@@ -12,7 +12,7 @@ from beckon_agent.auth.authorization import (
     CallLimits,
     PermittedAgents,
     allowed_tools,
-    bounds_of,
+    limits_of,
     mask_of,
     may_use,
 )
@@ -177,9 +177,9 @@ def test_the_strictest_bounds_count() -> None:
         ]
     )
 
-    assert bounds_of(PAY, rules.policies) == CallLimits(2, (Rate(5, 60), Rate(100, 3600)))
-    assert bounds_of(READ, rules.policies) == CallLimits(5, (Rate(100, 3600),))
-    assert bounds_of(PAY, ()) == CallLimits()
+    assert limits_of(PAY, rules.policies) == CallLimits(2, (Rate(5, 60), Rate(100, 3600)))
+    assert limits_of(READ, rules.policies) == CallLimits(5, (Rate(100, 3600),))
+    assert limits_of(PAY, ()) == CallLimits()
 
 
 class NotCalled:

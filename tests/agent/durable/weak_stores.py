@@ -76,11 +76,11 @@ class QuickPerson(Between):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self._renewed, self._approved, self.claimed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._renewed, self._approved, self._claimed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Order the first suspension and the beat."""
-        if self.claimed.is_set():
+        if self._claimed.is_set():
             return await call()
         if name == "suspend":
             await self._renewed.wait()
@@ -91,7 +91,7 @@ class QuickPerson(Between):
         elif name == "suspend":
             await self.journal.store_decision(f"{args[0]}.0.0", "approved", by="ann")
             self._approved.set()
-            await self.claimed.wait()
+            await self._claimed.wait()
         elif name == "claim_runs" and result:
-            self.claimed.set()
+            self._claimed.set()
         return result

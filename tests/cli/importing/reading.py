@@ -18,11 +18,11 @@ TWELVE = sorted(DATA.glob("*.json"))
 
 
 def found_in(
-    path: Path, *select: str, choice: ServerChoice | None = None, **wishes: Any
+    path: Path, *select: str, choice: ServerChoice | None = None, **options: Any
 ) -> ImportSource[Imported]:
     """Return what becomes of the operations of a file."""
     reading = Reading(None, lambda line: None)
-    return find_operations(str(path), select, OpenApiOptions(**wishes), choice or ServerChoice(), reading)
+    return find_operations(str(path), select, OpenApiOptions(**options), choice or ServerChoice(), reading)
 
 
 def written(folder: Path, description: dict[str, Any] | str, name: str = "api.yaml") -> Path:

@@ -14,10 +14,10 @@ from tests.cli.importing.reading import found_in, openapi, written
 KEY = {"type": "apiKey", "in": "query", "name": "k"}
 
 
-def imported(tmp_path: Path, security: Any, schemes: dict[str, Any], *parameters: Any, **wishes: Any) -> Any:
+def imported(tmp_path: Path, security: Any, schemes: dict[str, Any], *parameters: Any, **options: Any) -> Any:
     operation = {"summary": "Do.", "security": security, "parameters": list(parameters)}
     description = openapi({"/a": {"get": operation}}, components={"securitySchemes": schemes})
-    return found_in(written(tmp_path, description), **wishes)
+    return found_in(written(tmp_path, description), **options)
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,9 @@ def test_whatever_is_broken_is_reported_and_what_is_written_is_sound(
     assert check(parse_manifests(text, "written")).errors == 0
 
 
-def refusal(path: Path, **wishes: Any) -> str:
+def refusal(path: Path, **options: Any) -> str:
     with pytest.raises(BadDescription) as refused:
-        found_in(path, **wishes)
+        found_in(path, **options)
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
