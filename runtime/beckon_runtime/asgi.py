@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_runtime.origins import OriginPolicy, unclear_host
 from beckon_runtime.problem import MEDIA_TYPE, Problem
-from beckon_runtime.process import copies_of
+from beckon_runtime.process import copies_of, stop_accepting
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536
@@ -136,7 +136,9 @@ class DrainingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the sockets, and end."""
-        await super().shutdown([*(sockets or ()), *self._copies])
+        shared = [*(sockets or ()), *self._copies]
+        await stop_accepting(listener.fileno() for listener in shared)
+        await super().shutdown(shared)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until stopped."""

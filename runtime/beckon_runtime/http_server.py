@@ -30,7 +30,7 @@ from beckon_runtime.http_messages import (
 )
 from beckon_runtime.posts import RawHeader
 from beckon_runtime.problem import Problem
-from beckon_runtime.process import copies_of
+from beckon_runtime.process import copies_of, stop_accepting
 
 _BACKLOG = 4096
 _HEAD_BYTES = 65_536
@@ -85,6 +85,7 @@ class Server:
     async def stop(self, seconds: float) -> None:
         """Take no more connections; wait at most `seconds` for current answers."""
         self.closing = True
+        await stop_accepting(shared.fileno() for listener in self._listeners for shared in listener.sockets)
         for listener in self._listeners:
             listener.close()
         for connection in list(self.connections):

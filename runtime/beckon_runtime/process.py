@@ -8,10 +8,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 _BACKLOG = 4096
 _ACCEPTED_AT_ONCE = 16
+_TURNS_TO_BEGIN = 2
 _USAGE = 2
 GARBAGE_THRESHOLDS = (10_000, 20, 50)
 """Requests leave few cycles: a look for them after every 700 objects takes a twentieth of their time."""
@@ -67,6 +68,19 @@ async def accept_connections(listener: socket.socket) -> list[tuple[socket.socke
     for connected, _ in accepted:
         connected.setblocking(False)
     return [(connected, str(address[0])) for connected, address in accepted]
+
+
+async def stop_accepting(descriptors: Iterable[int]) -> None:
+    """Take no more connections at the sockets of an `asyncio.Server`; return when those before have begun.
+
+    asyncio accepts a connection in one turn of its loop, makes its transport in the next, and calls the
+    protocol in a third. A server that is closed before the second leaves the connection open, unserved.
+    """
+    loop = asyncio.get_running_loop()
+    for descriptor in descriptors:
+        loop.remove_reader(descriptor)
+    for _ in range(_TURNS_TO_BEGIN):
+        await asyncio.sleep(0)
 
 
 def base_url(listener: socket.socket, host: str) -> str:

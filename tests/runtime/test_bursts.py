@@ -1,4 +1,4 @@
-"""A burst of new connections at a process that is busy with others, on the event loop of the services."""
+"""New connections: many at a process that is busy with others, and those that come as it stops."""
 
 import asyncio
 import contextlib
@@ -15,6 +15,7 @@ from beckon_runtime.http_messages import Answer, Request
 from beckon_runtime.http_server import Server
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.process import accept_connections, copies_of, listen
+from tests.patience import PATIENCE
 from tests.runtime.test_asgi import App
 
 BURST = 200
@@ -90,6 +91,28 @@ def test_a_burst_of_connections_is_accepted_in_a_few_turns_of_the_loop(serve: Se
         turns = runner.run(turns_for_a_burst(serve))
 
     assert turns <= FEW_TURNS
+
+
+async def received_after_stop(serve: Serve, turns: int) -> bytes:
+    """Connect, stop serving that many turns of the loop later, and return what the connection receives."""
+    listener = listen("127.0.0.1", 0)
+    async with serve(listener):
+        client = socket.create_connection(listener.getsockname())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    with client:
+        client.setblocking(False)
+        return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1), PATIENCE)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.SelectorEventLoop, uvloop.Loop])
+@pytest.mark.parametrize("serve", [asgi_service, shim_server])
+@pytest.mark.parametrize("turns", range(4))
+def test_a_connection_that_comes_as_a_service_stops_is_closed(
+    serve: Serve, new_loop: Callable[[], asyncio.AbstractEventLoop], turns: int
+) -> None:
+    with asyncio.Runner(loop_factory=new_loop) as runner, contextlib.suppress(ConnectionResetError):
+        assert runner.run(received_after_stop(serve, turns)) == b""
 
 
 @pytest.mark.parametrize("ports", [1, 5, 17])
