@@ -37,7 +37,6 @@ class DesiredState:
         self._explained: set[str] = set()
         self.queue: KeyedQueue[tuple[str, str]] = KeyedQueue()
         self._unsettled: dict[tuple[str, str], float] = {}
-        self._lost: set[tuple[str, str]] = set()
         # What was written as which version: the API server may store it in other words.
         self._written: dict[str, tuple[int, bytes]] = {}
 
@@ -84,17 +83,9 @@ class DesiredState:
         self._written[uid] = version, tool.digest
 
     def observe_tool_deletion(self, namespace: str, name: str, uid: str) -> None:
-        """Drop a deleted Tool, and queue it if it is still wanted.
-
-        Kubernetes deletes a Tool after its EventType, but the two deletions may be seen in the other order.
-        Such a Tool is therefore written again a moment later, like one that is not ready yet.
-        """
+        """Drop a deleted Tool, and queue it if it is still wanted."""
         self._written.pop(uid, None)
-        lost, tool = self.tools.drop_object(namespace, name, uid), self.wanted_tool(namespace, name)
-        if lost is not None:
-            if tool is not None and tool.owner == lost.owner:
-                self._lost.add((namespace, name))
-                self._unsettled[namespace, name] = time.monotonic() + _SETTLING_SECONDS
+        if self.tools.drop_object(namespace, name, uid) is not None:
             self.queue_tool(namespace, name)
 
     def next_action(self, namespace: str, name: str) -> Action:
@@ -119,23 +110,20 @@ class DesiredState:
         """Return the seconds for which the write of a Tool is put off, 0.0 to write it now.
 
         A Tool that is not ready yet mostly is in a moment, once its Trigger is. Within the first second only
-        the last of its states is written. A Tool that was deleted waits as long for the end of its EventType.
+        the last of its states is written.
         """
         key, now = (namespace, name), time.monotonic()
         due = self._unsettled.setdefault(key, now + _SETTLING_SECONDS)
         if due > now and self._may_settle(namespace, name):
             return due - now
         del self._unsettled[key]
-        self._lost.discard(key)
         return 0.0
 
     def _may_settle(self, namespace: str, name: str) -> bool:
-        """Return True if a Tool that differs was deleted, or is declared but not ready and not offered."""
+        """Return True if a Tool that differs is declared, but neither ready nor offered."""
         tool, seen = self.wanted_tool(namespace, name), self.tools.find_object(namespace, name)
         if tool is None or self.next_action(namespace, name) is Action.NOTHING:
             return False
-        if (namespace, name) in self._lost:
-            return True
         if tool.verdict.conditions[0].status != "True" or tool.verdict.ready.status == "True":
             return False
         if seen is None:

@@ -13,7 +13,7 @@ from beckon_operator.desired_state import Action, DesiredState
 from beckon_operator.k8s_events import EventRecorder, event_on_undescribed, events_of
 from beckon_operator.keyed_queue import STALE
 from beckon_operator.metrics import Metrics
-from beckon_operator.objects import TOOLS
+from beckon_operator.objects import EVENT_TYPES, TOOLS
 from beckon_operator.tools import ToolSeen, ToolWanted, tool_document
 from beckon_sources.api_client import ApiClient
 from beckon_sources.api_types import Refused, object_path
@@ -63,10 +63,13 @@ class Writer:
     async def _update_tool(self, namespace: str, name: str) -> Action:
         """Bring one Tool to its wanted state; return the action. Raises the error that prevented it."""
         action = self._desired.next_action(namespace, name)
+        tool = self._desired.wanted_tool(namespace, name)
         if action is Action.FOREIGN:
             self._warn_foreign(namespace, name)
         elif pause := self._desired.seconds_to_settle(namespace, name):
             self._desired.queue.put_later((namespace, name), pause)
+            return Action.NOTHING
+        elif action is Action.CREATE and tool is not None and not await self._event_type_exists(tool):
             return Action.NOTHING
         elif action is not Action.NOTHING:
             await self._take_action(action, namespace, name)
@@ -90,6 +93,20 @@ class Writer:
             if error.status in STALE and not (action is Action.CREATE and error.status == 404):
                 await self._read_again(namespace, name)
             raise
+
+    async def _event_type_exists(self, tool: ToolWanted) -> bool:
+        """Return whether the EventType of a Tool exists; if it does not, record its deletion.
+
+        Kubernetes deletes a Tool with its EventType. The operator may see the deletion of the Tool first, and
+        must not create it again.
+        """
+        event_type = tool.verdict.event_type
+        namespace, name, uid = event_type.namespace, event_type.name, event_type.uid
+        found = await self._api.find(object_path(event_type.api_version, EVENT_TYPES.plural, namespace, name))
+        if found is not None and found["metadata"]["uid"] == uid:
+            return True
+        self._cluster.observe_deletion(EVENT_TYPES, {"namespace": namespace, "name": name, "uid": uid})
+        return False
 
     async def _write_tool(self, tool: ToolWanted, seen: ToolSeen | None) -> None:
         event_type = tool.verdict.event_type

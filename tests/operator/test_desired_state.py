@@ -1,5 +1,4 @@
 import asyncio
-import time
 
 import pytest
 
@@ -116,44 +115,12 @@ async def test_what_differs_is_queued_once_until_it_is_taken() -> None:
         await asyncio.wait_for(queue.take(), 0.01)
 
 
-def test_a_tool_deleted_before_its_event_type_is_not_written_again() -> None:
+def test_a_deleted_tool_is_written_again_at_once() -> None:
     judged = Judged(*AROUND, event_type())
     judged.see(tool_of(judged))
     judged.lose(tool_of(judged))
 
     assert action(judged) is Action.CREATE
-    assert 0 < judged.desired.seconds_to_settle(*KEY) <= 1
-
-    judged.lose(event_type())
-    assert action(judged) is Action.NOTHING
-    assert judged.desired.seconds_to_settle(*KEY) == 0
-
-
-def test_a_deleted_tool_is_written_again_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = Judged(*AROUND, event_type())
-    judged.see(tool_of(judged))
-    judged.lose(tool_of(judged))
-    pause = judged.desired.seconds_to_settle(*KEY)
-
-    started = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: started + pause)
-
-    assert judged.desired.seconds_to_settle(*KEY) == 0
-    assert action(judged) is Action.CREATE
-
-
-def test_the_moment_counts_from_the_deletion_of_the_tool(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: clock)
-    judged = Judged(broker(), reply_trigger(), event_type())
-    assert judged.desired.seconds_to_settle(*KEY) == 1
-    judged.see(tool_of(judged))
-
-    clock = 100.9
-    judged.lose(tool_of(judged))
-    assert judged.desired.seconds_to_settle(*KEY) == pytest.approx(1)
-
-    clock = 101.9
     assert judged.desired.seconds_to_settle(*KEY) == 0
 
 
