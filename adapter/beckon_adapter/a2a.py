@@ -108,8 +108,8 @@ class A2aCaller:
         with convert_failures(host, call, repeatable=call.repeatable):
             try:
                 async with asyncio.timeout(rule.timeout):
-                    found = await self._send_message(rule, message, call)
-                    return read_result(await self._finish_task(rule, found, call), host)
+                    answer = await self._send_message(rule, message, call)
+                    return read_result(await self._finish_task(rule, answer, call), host)
             except TimeoutError:
                 raise OutcomeUnknown(f"{host} did not end the task within {rule.timeout:g} s") from None
 
@@ -129,18 +129,18 @@ class A2aCaller:
         params = {"message": sent, "configuration": at_once}
         return await self._request(rule, _METHODS[rule.version][0], params, repeatable=call.repeatable)
 
-    async def _finish_task(self, rule: A2aRule, found: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+    async def _finish_task(self, rule: A2aRule, task_now: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
         """Return a task as it is at its end; report what it says meanwhile."""
         wait, reported, number = _FIRST_WAIT, "", 0
-        while (task := as_task(found)) is not None and _is_in_progress(task):
+        while (task := as_task(task_now)) is not None and _is_in_progress(task):
             text = " ".join(_texts(_status_parts(task)))
             if call.report is not None and text and text != reported:
                 reported, number = text, number + 1
                 await call.report(number, None, text)
             await asyncio.sleep(wait)
             wait = min(wait * 1.5, _LONGEST_WAIT)
-            found = await self._read_task(rule, str(task.get("id")), call)
-        return found
+            task_now = await self._read_task(rule, str(task.get("id")), call)
+        return task_now
 
     async def _read_task(self, rule: A2aRule, task_id: str, call: Call) -> Mapping[str, Any]:
         """Read a task. The readings are repeated: they change nothing."""
@@ -233,14 +233,14 @@ def _texts(parts: list[Any]) -> Iterator[str]:
 
 def _join_parts(parts: list[Any]) -> object:
     """Return one value for parts; texts that follow each other are one text."""
-    found: list[object] = []
+    values: list[object] = []
     for part in filter(lambda each: isinstance(each, dict), parts):
         value = _value_of(part)
-        if isinstance(value, str) and found and isinstance(found[-1], str):
-            found[-1] += value
+        if isinstance(value, str) and values and isinstance(values[-1], str):
+            values[-1] += value
         else:
-            found.append(value)
-    return found[0] if len(found) == 1 else found
+            values.append(value)
+    return values[0] if len(values) == 1 else values
 
 
 def _value_of(part: Mapping[str, Any]) -> object:

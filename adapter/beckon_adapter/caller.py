@@ -174,8 +174,8 @@ def _error_text(answer: HttpAnswer) -> str:
 
 def _detail_of(document: Any) -> str:
     for _ in range(_DEEPEST):
-        found = document if isinstance(document, Mapping) else {}
-        document = next((found[name] for name in _WORDS if found.get(name)), document)
+        problem = document if isinstance(document, Mapping) else {}
+        document = next((problem[name] for name in _WORDS if problem.get(name)), document)
     if isinstance(document, str):
         return document
     return dumps(document).decode() if document else ""

@@ -222,16 +222,16 @@ class RuleRegistry:
         `namespace` is "" if the Broker does not send it. If several namespaces have the type and none is
         selected, the returned tool fails every call with a message that lists them.
         """
-        found = self._by_type.get(type, {})
+        rules = self._by_type.get(type, {})
         if namespace and not self._anywhere:
-            return next((tool for key, tool in found.items() if key.namespace == namespace), None)
-        if len({key.namespace for key in found}) > 1:
-            places = ", ".join(sorted(str(key) for key in found))
+            return next((tool for key, tool in rules.items() if key.namespace == namespace), None)
+        if len({key.namespace for key in rules}) > 1:
+            places = ", ".join(sorted(str(key) for key in rules))
             return _with_refusal(
-                next(iter(found.values())),
+                next(iter(rules.values())),
                 f"several EventTypes have the type {type}, and the Broker does not say whose: {places}",
             )
-        return next(iter(found.values()), None)
+        return next(iter(rules.values()), None)
 
 
 def _with_refusal(tool: AnyTool, message: str) -> AnyTool:

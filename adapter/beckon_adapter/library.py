@@ -76,12 +76,12 @@ def _answer_request(scope: Scope, body: bytes) -> Answer:
 def _search_books(wanted: dict[str, str]) -> Answer:
     if unknown := sorted(wanted.keys() - {"subject", "author"}):
         return 400, {"message": f"books are not found by {unknown[0]}; use subject or author"}
-    found = [
+    books = [
         book
         for book in BOOKS.values()
         if all(text.lower() in str(book[name]).lower() for name, text in wanted.items())
     ]
-    return 200, {"count": len(found), "books": found}
+    return 200, {"count": len(books), "books": books}
 
 
 def _find_book(number: str) -> dict[str, Any] | None:

@@ -147,19 +147,19 @@ class Target:
 
 def parse_target(text: str) -> Target:
     """Take the URL of a rule apart; raise `ValueError` with the cure."""
-    found = _URL.fullmatch(text)
-    if found is None or _CONTROL.search(text) or " " in text:
+    match = _URL.fullmatch(text)
+    if match is None or _CONTROL.search(text) or " " in text:
         raise ValueError("must be a URL such as https://api.example.com/v1/cities/{city}")
-    if found["rest"] is not None:
+    if match["rest"] is not None:
         raise ValueError("a request has no fragment; remove # and what follows, or write it as %23")
-    host = _checked_host(found["host"])
-    path = tuple(parse_template(found["path"] or "/").split("/"))
+    host = _checked_host(match["host"])
+    path = tuple(parse_template(match["path"] or "/").split("/"))
     if any(unquote(segment.fixed or "") in (".", "..") for segment in path):
         raise ValueError("write the path as it is meant, without . and ..")
-    query = parse_template(found["query"] or "")
+    query = parse_template(match["query"] or "")
     if query.fixed is None:
         raise ValueError("an argument in the query is written under query, not into the URL")
-    return Target(f"{found['scheme']}://{host}", path, quote(query.fixed, safe=_IN_QUERIES))
+    return Target(f"{match['scheme']}://{host}", path, quote(query.fixed, safe=_IN_QUERIES))
 
 
 def _checked_host(host: str) -> str:

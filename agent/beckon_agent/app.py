@@ -260,11 +260,11 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 def _first_problem(request: Request, error: RequestValidationError) -> tuple[str, str | None]:
     """Return a sentence about the first error, and its field."""
-    found = error.errors()[0]
-    if found["type"] == "json_invalid":
-        return f"the body is not JSON: {found.get('ctx', {}).get('error', found['msg'])}", None
-    field = ".".join(str(part) for part in found["loc"] if part != "body")
-    detail = str(found["msg"]).removeprefix("Value error, ")
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return f"the body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}", None
+    field = ".".join(str(part) for part in first["loc"] if part != "body")
+    detail = str(first["msg"]).removeprefix("Value error, ")
     if field:
         return f"{field}: {detail}", field
     content_type = request.headers.get("content-type", "")

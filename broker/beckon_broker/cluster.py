@@ -165,16 +165,16 @@ class ClusterSource:
             states, seconds = read_request(orjson.loads(content))
         except orjson.JSONDecodeError as error:
             raise ValueError(f"the request is no JSON: {error}") from None
-        found = self._find_in_force(states)
-        if len(found) < len(states) and seconds:
-            before = len(found)
+        in_force = self._find_in_force(states)
+        if len(in_force) < len(states) and seconds:
+            before = len(in_force)
             try:
                 async with asyncio.timeout(seconds), self._applied:
                     await self._applied.wait_for(lambda: len(self._find_in_force(states)) > before)
             except TimeoutError:
                 pass
-            found = self._find_in_force(states)
-        return in_force_answer(found, self._report_log())
+            in_force = self._find_in_force(states)
+        return in_force_answer(in_force, self._report_log())
 
     def _find_in_force(self, states: list[TriggerState]) -> list[TriggerState]:
         return [state for state in states if self._in_force.get(state[:2]) == state]
@@ -189,14 +189,14 @@ class ClusterSource:
             broker = self._broker_of(entry)
             if broker not in routes:
                 continue
-            found = _subscribe(entry, broker, brokers[broker], self._routed.get(name))
-            if isinstance(found, NotReady):
-                not_ready.append(found)
-            if not isinstance(found, Subscription):
+            subscription = _subscribe(entry, broker, brokers[broker], self._routed.get(name))
+            if isinstance(subscription, NotReady):
+                not_ready.append(subscription)
+            if not isinstance(subscription, Subscription):
                 continue
-            routes[broker].append(found)
-            routed[name] = found
-            in_force[name] = _state_of(entry.resource, found)
+            routes[broker].append(subscription)
+            routed[name] = subscription
+            in_force[name] = _state_of(entry.resource, subscription)
         self._apply(Topology({broker: tuple(each) for broker, each in routes.items()}, tuple(not_ready)))
         self._routed = routed
         async with self._applied:

@@ -315,12 +315,12 @@ def _log(envelope: Envelope, lane: Lane, outcome: CloudEvent | FailedAttempt | N
 def _ids(envelope: Envelope) -> dict[str, str]:
     """Return the log fields of an event, named as in other services."""
     event = envelope.event
-    found = {"event_id": event.id}
+    ids = {"event_id": event.id}
     if "x-request-id" in (headers := dict(envelope.headers)):
-        found["request_id"] = headers["x-request-id"]
+        ids["request_id"] = headers["x-request-id"]
     if "traceparent" in event.extensions:
-        found["trace_id"] = str(event.extensions["traceparent"])[3:35]
-    return found
+        ids["trace_id"] = str(event.extensions["traceparent"])[3:35]
+    return ids
 
 
 def _message(event: CloudEvent, mode: str | None) -> tuple[Headers, bytes]:

@@ -46,7 +46,7 @@ class Dispatcher:
         """Route by these Brokers and Triggers; queued deliveries stay queued."""
         self.topology = topology
         self._has_topology = True
-        self._routes = {broker: Routes(found) for broker, found in topology.brokers.items()}
+        self._routes = {broker: Routes(routes) for broker, routes in topology.brokers.items()}
         self._ready = {subscription.key: subscription for subscription in topology.subscriptions()}
         for key, subscription in self._ready.items():
             lane = self._lanes.get(key)

@@ -114,10 +114,10 @@ class HeldDeliveries:
 
     def recognise(self, message: Msg) -> bool:
         """Return True if a delivery is held or settled; one that is settled is removed again."""
-        held = self._held.get(found := message_id(message))
+        held = self._held.get(key := message_id(message))
         if held is not None:
             held.message = message
-        elif found in self._settled:
+        elif key in self._settled:
             self._start(acknowledge(message))
         else:
             return False

@@ -39,8 +39,8 @@ def check_inbox(url: str) -> str:
 async def resolve_host(host: str) -> frozenset[str]:
     """Return the IP addresses of a host. Raises `OSError`."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return frozenset(str(sockaddr[0]) for *_, sockaddr in found)
+    addresses = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return frozenset(str(sockaddr[0]) for *_, sockaddr in addresses)
 
 
 class Inboxes:

@@ -171,11 +171,11 @@ def build_topology(objects: Objects, base_url: str) -> Topology:
             continue
         subscriptions = brokers.setdefault(broker, [])
         delivery = trigger.delivery or deliveries.get(broker, DEFAULT_DELIVERY)
-        found = _subscribe(trigger, broker, delivery, addresses)
-        if isinstance(found, Subscription):
-            subscriptions.append(found)
+        subscription = _subscribe(trigger, broker, delivery, addresses)
+        if isinstance(subscription, Subscription):
+            subscriptions.append(subscription)
         else:
-            not_ready.append(found)
+            not_ready.append(subscription)
     return Topology({broker: tuple(found) for broker, found in brokers.items()}, tuple(not_ready))
 
 

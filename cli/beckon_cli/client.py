@@ -305,8 +305,8 @@ class StoredAnswer:
     @property
     def forms(self) -> list[Item]:
         """The last form of each call, while the response waits. A person has filled in the earlier ones."""
-        found = self._items_of("mcp_approval_request") if self.document["status"] == "in_progress" else ()
-        latest = {item["id"].partition("~")[0]: item for item in found if item["id"].startswith(_FORM)}
+        items = self._items_of("mcp_approval_request") if self.document["status"] == "in_progress" else ()
+        latest = {item["id"].partition("~")[0]: item for item in items if item["id"].startswith(_FORM)}
         return list(latest.values())
 
     @property

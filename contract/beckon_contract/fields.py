@@ -121,25 +121,25 @@ class Fields:
         if not isinstance(value, list):
             self.problem(name, f"must be a list, not {describe(value)}; put '- ' before each element")
             return []
-        found = []
+        children = []
         for index, item in enumerate(value):
             where = f"{name}[{index}]"
             if isinstance(item, Mapping):
-                found.append(Fields(item, self.at(where), self.report))
+                children.append(Fields(item, self.at(where), self.report))
             else:
                 self.problem(where, f"must be a mapping, not {describe(item)}")
-        return found
+        return children
 
     def texts(self, name: str) -> dict[str, str]:
         """Return a field with a mapping of strings, empty if absent."""
         child = self.child(name)
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for key, value in (child.values if child else {}).items():
             if isinstance(value, str):
-                found[str(key)] = value
+                texts[str(key)] = value
             else:
                 self.problem(f"{name}[{key}]", f"must be a string, not {describe(value)}{_quoted(value)}")
-        return found
+        return texts
 
     def unknown(self, known: Collection[str]) -> list[str]:
         """Return the names of unknown fields."""

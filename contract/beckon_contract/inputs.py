@@ -69,10 +69,10 @@ class Form:
 
     def read_content(self, content: object) -> dict[str, Any]:
         """Return the content of an accepted form; raise `InvalidInput` if it does not fit the schema."""
-        found = _read_object(content, "the content of an accepted form")
-        if problems := Validator(self.schema).problems(found):
+        document = _read_object(content, "the content of an accepted form")
+        if problems := Validator(self.schema).problems(document):
             raise InvalidInput("; ".join(problems))
-        return found
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +302,8 @@ def previous_call_id(event_id: str) -> str:
 
 def round_of(event_id: str) -> int:
     """Return how often a call was sent again with an answer before the event of this id."""
-    found = _ROUND.search(event_id)
-    return 0 if found is None else int(found[1])
+    match = _ROUND.search(event_id)
+    return 0 if match is None else int(match[1])
 
 
 def first_call_id(event_id: str) -> str:

@@ -135,7 +135,7 @@ def members(body: bytes) -> dict[str, bytes]:
 
 
 def _scan(text: str, decode: Callable[[str, int], tuple[object, int]]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    members: dict[str, bytes] = {}
     at = _expect(text, _skip(text, 0), "{")
     if text[at : at + 1] != "}":
         while True:
@@ -144,9 +144,9 @@ def _scan(text: str, decode: Callable[[str, int], tuple[object, int]]) -> dict[s
             name, at = decode(text, at)
             start = _expect(text, _skip(text, at), ":")
             _, end = decode(text, start)
-            if str(name) in found:
+            if str(name) in members:
                 raise NotJsonError(f"the member {name!r} is there more than once")
-            found[str(name)] = text[start:end].encode()
+            members[str(name)] = text[start:end].encode()
             at = _skip(text, end)
             if text[at : at + 1] != ",":
                 break
@@ -154,7 +154,7 @@ def _scan(text: str, decode: Callable[[str, int], tuple[object, int]]) -> dict[s
     at = _expect(text, at, "}")
     if at != len(text):
         raise NotJsonError(f"something follows the object at character {at}")
-    return found
+    return members
 
 
 def _expect(text: str, at: int, mark: str) -> int:

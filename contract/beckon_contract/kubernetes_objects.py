@@ -90,12 +90,12 @@ def parse_manifests(
     for number, (line, document) in enumerate(split_documents(text), start=1):
         where = origin if number == 1 else f"{origin}, document {number}"
         try:
-            found = read_document(document, line)
+            resource = read_document(document, line)
         except NotReadable as error:
             yield Unreadable(where, f"not YAML: {error}")
             continue
-        if found is not None:
-            yield from _open(found, where, namespace)
+        if resource is not None:
+            yield from _open(resource, where, namespace)
 
 
 def from_object(
@@ -180,11 +180,11 @@ def _strings(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
     value = metadata.get(name)
     if value is not None and not isinstance(value, Mapping):
         raise ValueError(f"metadata.{name} must be a mapping")
-    found: Mapping[str, str] = value or {}
-    for key, text in found.items():
+    texts: Mapping[str, str] = value or {}
+    for key, text in texts.items():
         if not isinstance(text, str):
             raise ValueError(f"metadata.{name}[{key!r}] must be a string; write it in quotes")
-    return found
+    return texts
 
 
 def _owners(metadata: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
@@ -233,13 +233,13 @@ class Condition:
 def condition(status: Mapping[str, Any], name: str) -> Condition | None:
     """Return any resource's status condition by its type, or `None`."""
     conditions = status.get("conditions")
-    for found in conditions if isinstance(conditions, list) else ():
-        if isinstance(found, Mapping) and found.get("type") == name:
-            stated = found.get("status")
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, Mapping) and each.get("type") == name:
+            stated = each.get("status")
             return Condition(
                 name,
                 stated if stated in ("True", "False") else "Unknown",
-                str(found.get("reason") or ""),
-                str(found.get("message") or ""),
+                str(each.get("reason") or ""),
+                str(each.get("message") or ""),
             )
     return None

@@ -97,14 +97,14 @@ def find_line(text: str, path: str, first_line: int = 1) -> int:
     for index, name in _PATH_PART.findall(path):
         part = name or index
         if isinstance(node, yaml.MappingNode):
-            found = [(key, value) for key, value in node.value if key.value == part]
+            pairs = [(key, value) for key, value in node.value if key.value == part]
         elif isinstance(node, yaml.SequenceNode) and part.isdecimal():
-            found = [(one, one) for one in node.value[int(part) :][:1]]
+            pairs = [(one, one) for one in node.value[int(part) :][:1]]
         else:
-            found = []
-        if not found:
+            pairs = []
+        if not pairs:
             break
-        key, node = found[0]
+        key, node = pairs[0]
         line = key.start_mark.line
     return first_line + int(line)
 
@@ -127,12 +127,12 @@ def read_json(text: str) -> object:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    members: dict[str, object] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise NotReadable(f"the name {name!r} is twice in one object")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def check_depth(value: object) -> None:
@@ -169,16 +169,16 @@ class _Reader:
         """Return the data of the only document."""
         try:
             starts = (event for event in self._events if isinstance(event, yaml.DocumentStartEvent))
-            found = [self._value(next(self._events), 0) for _ in starts]
+            documents = [self._value(next(self._events), 0) for _ in starts]
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
             where = f"line {self._first_line + mark.line}: " if mark else ""
             raise NotReadable(f"{where}{error.problem or error.context}") from None
         except yaml.YAMLError as error:
             raise NotReadable(" ".join(str(error).split())) from None
-        if len(found) > 1:
+        if len(documents) > 1:
             raise NotReadable("'...' is followed by more; start every document with a line of ---")
-        return found[0] if found else None
+        return documents[0] if documents else None
 
     def _value(self, event: yaml.Event, depth: int) -> object:
         before = self._nodes
@@ -215,33 +215,33 @@ class _Reader:
         return value
 
     def _sequence(self, depth: int) -> list[object]:
-        found = []
+        items = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            found.append(self._value(event, depth + 1))
-        return found
+            items.append(self._value(event, depth + 1))
+        return items
 
     def _mapping(self, depth: int) -> dict[str, object]:
-        found: dict[str, object] = {}
+        members: dict[str, object] = {}
         merged: dict[str, object] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
                 merged = {**self._merged(event, depth), **merged}
                 continue
             name = self._name(event, depth)
-            if name in found:
+            if name in members:
                 raise self._error(event, f"the key {name!r} is twice in one mapping")
-            found[name] = self._value(next(self._events), depth + 1)
-        return {**merged, **found}
+            members[name] = self._value(next(self._events), depth + 1)
+        return {**merged, **members}
 
     def _merged(self, event: yaml.Event, depth: int) -> dict[str, object]:
         """Return the members from a merge key; the first of several mappings counts."""
         value = self._value(next(self._events), depth + 1)
-        found: dict[str, object] = {}
+        merged: dict[str, object] = {}
         for mapping in value if isinstance(value, list) else [value]:
             if not isinstance(mapping, dict):
                 raise self._error(event, "<< must name a mapping")
-            found = {**mapping, **found}
-        return found
+            merged = {**mapping, **merged}
+        return merged
 
     def _name(self, event: yaml.Event, depth: int) -> str:
         """Return a key as text: YAML reads on, 5 and 1.5 as other types, Kubernetes as their text."""

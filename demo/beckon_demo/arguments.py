@@ -113,13 +113,13 @@ def _find_number(parameter: Parameter, text: str, numbers: list[int | float]) ->
     for word in words(parameter.name):
         after, before = rf"\b{word}\w*\W{{1,3}}({_DIGITS})", rf"({_DIGITS})\W{{1,2}}{word}"
         if beside := re.search(f"{after}|{before}", text, re.IGNORECASE):
-            found = float(beside[1] or beside[2])
-            numbers[:] = [one for one in numbers if one != found]
-            return int(found) if parameter.type == "integer" or found.is_integer() else found
+            number = float(beside[1] or beside[2])
+            numbers[:] = [one for one in numbers if one != number]
+            return int(number) if parameter.type == "integer" or number.is_integer() else number
     if not parameter.required or not numbers:
         return None
-    found = numbers.pop(0)
-    return int(found) if parameter.type == "integer" else found
+    number = numbers.pop(0)
+    return int(number) if parameter.type == "integer" else number
 
 
 def _read_number(digits: str) -> int | float:
@@ -166,8 +166,8 @@ def _find_named(parameter: Parameter, text: str) -> str | None:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    found = pattern.search(text)
-    return found.group().strip() if found else None
+    match = pattern.search(text)
+    return match.group().strip() if match else None
 
 
 def _find_text(parameter: Parameter, text: str) -> str:
@@ -193,14 +193,14 @@ def _default_value(parameter: Parameter, text: str, depth: int = 0) -> object:
 
 
 def _find_place(text: str) -> str | None:
-    found = next(filter(None, (pattern.search(text) for pattern in _PLACES)), None)
-    return found[1].rstrip(" .,?!'") if found else None
+    match = next(filter(None, (pattern.search(text) for pattern in _PLACES)), None)
+    return match[1].rstrip(" .,?!'") if match else None
 
 
 def _find_zone(text: str) -> str | None:
     """Return the time zone named in a text, a city's, or a place without one as it is."""
-    if found := _ZONE.search(text):
-        return found.group()
+    if match := _ZONE.search(text):
+        return match.group()
     place = _find_place(text)
     return place and _zones().get(place.partition(",")[0].replace(" ", "_").lower(), place)
 

@@ -39,8 +39,8 @@ _STOP: Final = frozenset(
 
 def words(text: str) -> list[str]:
     """Return the words of a text or a name, in lower case, without the stop list."""
-    found = (word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text)))
-    return [word for word in found if word not in _STOP]
+    words = (word.lower() for word in _WORD.findall(_CAMEL.sub(" ", text)))
+    return [word for word in words if word not in _STOP]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Parameter:
     @property
     def choices(self) -> list[object]:
         """The values of an enum; empty if any value is allowed."""
-        found = self.schema.get("enum")
-        return list(found) if isinstance(found, list) else []
+        values = self.schema.get("enum")
+        return list(values) if isinstance(values, list) else []
 
     def named(self, *topics: str) -> bool:
         """Return True if the name has one of these words."""
@@ -108,8 +108,8 @@ def read_conversation(messages: Sequence[Message], tools: Sequence[object]) -> C
         if message.get("role") == "assistant":
             called = _called(message)
             continue
-        found, latest = _read(message, style, called)
-        results += found
+        parts, latest = _read(message, style, called)
+        results += parts
         if latest:
             question, results = latest, []
     declared = tools if style == "native" else _declarations(system)
@@ -145,16 +145,16 @@ def read_parameters(schema: object) -> tuple[Parameter, ...]:
 
 def _resolve(schema: object, known: Mapping[str, object]) -> Mapping[str, object]:
     """Return the schema behind references to `$defs`, and the first alternative that is not null."""
-    found = _mapping(schema)
+    resolved = _mapping(schema)
     for _ in range(_MAX_REFERENCES):
-        options = found.get("anyOf") or found.get("oneOf")
+        options = resolved.get("anyOf") or resolved.get("oneOf")
         if isinstance(options, list):
-            found = next((_mapping(one) for one in options if one != {"type": "null"}), {})
-        elif isinstance(name := found.get("$ref"), str):
-            found = _mapping(known.get(name.removeprefix("#/$defs/")))
+            resolved = next((_mapping(one) for one in options if one != {"type": "null"}), {})
+        elif isinstance(name := resolved.get("$ref"), str):
+            resolved = _mapping(known.get(name.removeprefix("#/$defs/")))
         else:
             break
-    return found
+    return resolved
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -177,7 +177,7 @@ def _style(system: str) -> Style:
 
 def _declarations(system: str) -> list[object]:
     """Find the JSON list of functions in a prompt."""
-    starts = [found.start() for found in re.finditer(r"\[\s*\{", system)]
+    starts = [match.start() for match in re.finditer(r"\[\s*\{", system)]
     for start in starts[:_MAX_STARTS]:
         try:
             value, _ = _DECODER.raw_decode(system, start)
@@ -215,9 +215,9 @@ def _responses(text: str) -> tuple[list[Result], str]:
     """Read `{"functionResponse": …}` objects; the text after them is a question."""
     results: list[Result] = []
     end = 0
-    while found := _RESPONSE.search(text, end):
+    while match := _RESPONSE.search(text, end):
         try:
-            value, end = _DECODER.raw_decode(text, found.start())
+            value, end = _DECODER.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             break
         response = _mapping(value["functionResponse"])

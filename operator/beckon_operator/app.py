@@ -56,8 +56,8 @@ async def served_kinds(api: ApiClient) -> tuple[Kind, ...]:
 
 
 async def _is_served(api: ApiClient, kind: Kind) -> bool:
-    found = await api.find(f"/apis/{kind.api_version}") or {}
-    return any(one.get("name") == kind.plural for one in found.get("resources") or ())
+    document = await api.find(f"/apis/{kind.api_version}") or {}
+    return any(one.get("name") == kind.plural for one in document.get("resources") or ())
 
 
 logger = logging.getLogger(__name__)

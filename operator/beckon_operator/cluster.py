@@ -204,8 +204,8 @@ class _TypeIndex:
         self._by_type: dict[str, dict[tuple[str, str], Resource]] = {}
 
     def find_listeners(self, event_type: str) -> list[Listener]:
-        found = self._by_type.get(event_type, {})
-        read = [read_trigger(found[key]) for key in sorted(found)]
+        listeners = self._by_type.get(event_type, {})
+        read = [read_trigger(listeners[key]) for key in sorted(listeners)]
         return [listener for listener in read if isinstance(listener, Listener)]
 
     def replace_trigger(self, old: Resource | None, new: Resource | None) -> set[str | None]:

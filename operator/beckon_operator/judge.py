@@ -170,5 +170,5 @@ class Judge:
         )
 
     def _resources_of(self, kind: Kind, namespace: str) -> list[Resource]:
-        found = self.cluster.objects_of(kind).objects_within(namespace).values()
-        return [one.resource for one in found if not one.leaving]
+        observed = self.cluster.objects_of(kind).objects_within(namespace).values()
+        return [one.resource for one in observed if not one.leaving]

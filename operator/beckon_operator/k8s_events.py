@@ -57,12 +57,12 @@ def events_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Event
 
     Declared is left out if Ready has the same status and reason.
     """
-    found = []
+    events = []
     declared, ready = tool.verdict.conditions[0], tool.verdict.ready
     if _has_changed(ready, before):
-        found.append(ready)
+        events.append(ready)
     if _has_changed(declared, before) and (declared.status, declared.reason) != (ready.status, ready.reason):
-        found.append(declared)
+        events.append(declared)
     where = tool.verdict.event_type
     return [
         EventNote(
@@ -73,7 +73,7 @@ def events_of(tool: ToolWanted, before: ToolSeen | None, uid: str) -> list[Event
             one.reason,
             one.message or "the tool can be called",
         )
-        for one in found
+        for one in events
     ]
 
 

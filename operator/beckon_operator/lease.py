@@ -109,27 +109,27 @@ class Leadership:
         if self._left:
             return
         started = self._clock()
-        found = await self._leases.read()
-        if found is None:
+        lease = await self._leases.read()
+        if lease is None:
             await self._write_lease(self._leases.create, self._own_record(None), started)
             return
-        if found != self._seen:
-            self._seen, self._seen_at = found, started
-        expired = started - self._seen_at >= found.seconds
-        if found.holder in {"", self._identity} or expired:
-            await self._write_lease(self._leases.replace, self._own_record(found), started)
+        if lease != self._seen:
+            self._seen, self._seen_at = lease, started
+        expired = started - self._seen_at >= lease.seconds
+        if lease.holder in {"", self._identity} or expired:
+            await self._write_lease(self._leases.replace, self._own_record(lease), started)
         else:
             self._renewed_at = None
 
     async def release_lease(self) -> None:
         """Release the Lease for good; another replica can take it at once."""
         self._left = True
-        found = self._seen
-        if not self.leads() or found is None:
+        lease = self._seen
+        if not self.leads() or lease is None:
             return
         self._renewed_at = None
         now = _format_now()
-        free = replace(found, holder="", seconds=1, acquired=now, renewed=now)
+        free = replace(lease, holder="", seconds=1, acquired=now, renewed=now)
         try:
             await self._leases.replace(free)
         except Exception as error:  # a Lease that is not let go expires
@@ -174,8 +174,8 @@ class ClusterLease:
 
     async def read(self) -> LeaseRecord | None:
         """Return the Lease, or `None` if there is none."""
-        found = await self._api.find(self._lease_path(self._name))
-        return _read_record(found) if found is not None else None
+        document = await self._api.find(self._lease_path(self._name))
+        return _read_record(document) if document is not None else None
 
     async def create(self, record: LeaseRecord) -> LeaseRecord:
         """Create the Lease; raise `Conflict` if it exists."""

@@ -100,8 +100,8 @@ class ObjectStore(Generic[Item]):
         return list(self._namespaces)
 
     def __iter__(self) -> Iterator[Item]:
-        for found in self._namespaces.values():
-            yield from found.values()
+        for items in self._namespaces.values():
+            yield from items.values()
 
     def put_object(self, item: Item) -> bool:
         """Store an object; return False if it is outdated."""
@@ -121,10 +121,10 @@ class ObjectStore(Generic[Item]):
         known = self.find_object(namespace, name)
         if known is None or known.uid != uid:
             return None
-        found = self._namespaces[namespace]
-        del found[name]
+        items = self._namespaces[namespace]
+        del items[name]
         self._count -= 1
-        if not found:
+        if not items:
             del self._namespaces[namespace]
         return known
 

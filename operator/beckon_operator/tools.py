@@ -175,14 +175,14 @@ def _seen_condition(condition: Mapping[str, Any]) -> SeenCondition:
 
 def _read_probed(spec: object, conditions: list[Mapping[str, Any]]) -> tuple[str, bool] | None:
     """Return the Broker of a Tool with the result of the probe in its conditions."""
-    found = next((_seen_condition(one) for one in conditions if one.get("type") == REPLIES_ARRIVE), None)
-    arrive = None if found is None else read_probe_result(found.status, found.reason)
+    probe = next((_seen_condition(one) for one in conditions if one.get("type") == REPLIES_ARRIVE), None)
+    arrive = None if probe is None else read_probe_result(probe.status, probe.reason)
     return None if arrive is None else (str(_as_mapping(spec).get("broker")), arrive)
 
 
 def _condition_document(condition: Condition) -> dict[str, str]:
-    found = {"type": condition.type, "status": condition.status, "reason": condition.reason}
-    return {**found, "message": condition.message} if condition.message else found
+    document = {"type": condition.type, "status": condition.status, "reason": condition.reason}
+    return {**document, "message": condition.message} if condition.message else document
 
 
 def _copy_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -102,8 +102,10 @@ class Writer:
         """
         event_type = tool.verdict.event_type
         namespace, name, uid = event_type.namespace, event_type.name, event_type.uid
-        found = await self._api.find(object_path(event_type.api_version, EVENT_TYPES.plural, namespace, name))
-        if found is not None and found["metadata"]["uid"] == uid:
+        stored = await self._api.find(
+            object_path(event_type.api_version, EVENT_TYPES.plural, namespace, name)
+        )
+        if stored is not None and stored["metadata"]["uid"] == uid:
             return True
         self._cluster.observe_deletion(EVENT_TYPES, {"namespace": namespace, "name": name, "uid": uid})
         return False
@@ -122,9 +124,9 @@ class Writer:
         self._recorder.queue_events(events_of(tool, seen, metadata["uid"]))
 
     async def _read_again(self, namespace: str, name: str) -> None:
-        found = await self._api.find(_tool_path(namespace, name))
-        if found is not None:
-            self._cluster.observe_tool(found)
+        stored = await self._api.find(_tool_path(namespace, name))
+        if stored is not None:
+            self._cluster.observe_tool(stored)
         elif seen := self._desired.tools.find_object(namespace, name):
             self._cluster.observe_deletion(TOOLS, {"namespace": namespace, "name": name, "uid": seen.uid})
 

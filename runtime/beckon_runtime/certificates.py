@@ -55,10 +55,10 @@ class CertificateFolder:
     def _read_version(self) -> tuple[tuple[int, int], ...]:
         """Return what changes with the files."""
         try:
-            found = [path.stat() for path in (self._chain, self._key)]
+            statuses = [path.stat() for path in (self._chain, self._key)]
         except OSError as error:
             raise CertificateUnusable(f"{error.filename}: {error.strerror}") from None
-        return tuple((file.st_ino, file.st_mtime_ns) for file in found)
+        return tuple((file.st_ino, file.st_mtime_ns) for file in statuses)
 
     def _load(self) -> ssl.SSLContext:
         context = server_context()

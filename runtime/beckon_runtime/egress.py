@@ -57,15 +57,15 @@ class _Pattern:
     @classmethod
     def from_text(cls, text: str) -> "_Pattern":
         """Read an entry; raise `ValueError` with the cure."""
-        found = _PATTERN.fullmatch(text.lower())
-        if found is None:
+        match = _PATTERN.fullmatch(text.lower())
+        if match is None:
             raise ValueError(
                 f"{text[:80]!r} is no host; write api.example.com, *.example.com, or http://host:8080"
             )
-        if found["host"].startswith("*.") and "." not in found["host"][2:]:
+        if match["host"].startswith("*.") and "." not in match["host"][2:]:
             raise ValueError(f"{text[:80]!r} would allow all of a top-level domain; name a domain below it")
-        scheme = found["scheme"] or "https"
-        return cls(scheme, found["host"], int(found["port"] or _PORTS[scheme]))
+        scheme = match["scheme"] or "https"
+        return cls(scheme, match["host"], int(match["port"] or _PORTS[scheme]))
 
     def matches(self, scheme: str, host: str, port: int) -> bool:
         host = host.lower().removesuffix(".")

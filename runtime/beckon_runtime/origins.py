@@ -90,10 +90,10 @@ class OriginPolicy:
 
         `same_origin` says that the host itself is known to be right.
         """
-        found = _split_origin(origin)
-        if found is None:
+        parts = _split_origin(origin)
+        if parts is None:
             return False  # "null" too: a sandboxed frame, or a file
-        scheme, name, port = found
+        scheme, name, port = parts
         if origin.lower() in self.origins:
             return True
         if self.local_pages and _is_local(host) and _is_local(name):
@@ -149,18 +149,18 @@ def parse_origins(text: str) -> frozenset[str]:
 @lru_cache(maxsize=256)  # see `is_loopback`
 def _split_authority(text: str) -> tuple[str, int | None] | None:
     """Return name and port of `name[:port]`, or `None`."""
-    found = _AUTHORITY.fullmatch(text.strip())
-    if found is None:
+    match = _AUTHORITY.fullmatch(text.strip())
+    if match is None:
         return None
-    port = found["port"]
-    return found["name"].lower().strip("[]").removesuffix("."), int(port) if port else None
+    port = match["port"]
+    return match["name"].lower().strip("[]").removesuffix("."), int(port) if port else None
 
 
 def _split_origin(text: str) -> tuple[str, str, int | None] | None:
     """Return scheme, name and port of an origin, or `None`."""
-    found = _ORIGIN.fullmatch(text)
-    authority = _split_authority(found["authority"]) if found else None
-    return (found["scheme"].lower(), *authority) if found and authority else None
+    match = _ORIGIN.fullmatch(text)
+    authority = _split_authority(match["authority"]) if match else None
+    return (match["scheme"].lower(), *authority) if match and authority else None
 
 
 def _is_local(name: str) -> bool:

@@ -156,8 +156,8 @@ def setting_problems(prefix: str, error: ValidationError) -> list[str]:
 
     `prefix` is that of the service, such as `BECKON_`. The values are left out, since they may be secrets.
     """
-    found = error.errors(include_input=False, include_context=False, include_url=False)
-    return [_describe_problem(prefix, one["loc"], one["msg"].removeprefix("Value error, ")) for one in found]
+    errors = error.errors(include_input=False, include_context=False, include_url=False)
+    return [_describe_problem(prefix, one["loc"], one["msg"].removeprefix("Value error, ")) for one in errors]
 
 
 def _describe_problem(prefix: str, location: Sequence[int | str], message: str) -> str:

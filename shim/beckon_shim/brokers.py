@@ -108,15 +108,15 @@ class BrokerTable:
 
         The path may be malformed, or its Broker unknown, without an address or not read yet.
         """
-        found = self._known.get(path)
-        if isinstance(found, Target):
-            return found
+        known = self._known.get(path)
+        if isinstance(known, Target):
+            return known
         named = named_broker(path)
         if named is None:
             return responses.no_such_path(responses.CALL_PATH)
         broker = "/".join(named)
-        if found is not None:
-            return responses.unaddressed(broker, found.reason)
+        if known is not None:
+            return responses.unaddressed(broker, known.reason)
         if self.why_unready:
             return responses.starting(self.why_unready)
         return responses.unknown_broker(broker, self._unserved(named[0]))
@@ -157,8 +157,8 @@ def _read(broker: Document) -> Target | _Unaddressed:
 def _why_not(status: Mapping[str, Any]) -> str:
     """Return the reason in the conditions, Addressable before Ready."""
     for name in ("Addressable", READY):
-        found = condition(status, name)
-        if found is not None and found.status != "True":
-            logged = ": ".join(filter(None, (found.reason, found.message)))
-            return f"its condition {name} is {found.status}" + (f", {logged}" if logged else "")
+        state = condition(status, name)
+        if state is not None and state.status != "True":
+            logged = ": ".join(filter(None, (state.reason, state.message)))
+            return f"its condition {name} is {state.status}" + (f", {logged}" if logged else "")
     return "it publishes no status.address"

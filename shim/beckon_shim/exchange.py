@@ -18,14 +18,14 @@ NOTED = frozenset((*_NAMES, b"traceparent"))
 
 def ids_in(headers: list[RawHeader]) -> dict[str, str]:
     """Return the log fields, named as in other services."""
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     for name, value in headers:
         text = value[:_LONGEST].decode("latin-1")
         if name in _NAMES:
-            found[_NAMES[name]] = text
+            ids[_NAMES[name]] = text
         elif name == b"traceparent":
-            found["trace_id"], found["span_id"] = text[_TRACE_ID], text[_SPAN_ID]
-    return found
+            ids["trace_id"], ids["span_id"] = text[_TRACE_ID], text[_SPAN_ID]
+    return ids
 
 
 @dataclass(frozen=True, slots=True)

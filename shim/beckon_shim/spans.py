@@ -88,6 +88,6 @@ def _attributes(request: Request, route: str) -> dict[str, str]:
 
 def _parent(headers: list[RawHeader]) -> Context | None:
     """Return the trace context of the request, or of its event."""
-    found = {name.decode(): value.decode("latin-1") for name, value in headers if name in _HEADERS}
+    members = {name.decode(): value.decode("latin-1") for name, value in headers if name in _HEADERS}
     of_event = {name[3:].decode(): value.decode("latin-1") for name, value in headers if name in _OF_EVENT}
-    return continued(found) or continued(of_event)
+    return continued(members) or continued(of_event)

@@ -191,12 +191,12 @@ def refusal(status: int, content: bytes) -> Refused:
 def read_document(content: bytes) -> dict[str, Any]:
     """Read an object of JSON; raise `Unreachable` for anything else."""
     try:
-        found = orjson.loads(content)
+        document = orjson.loads(content)
     except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise Unreachable("the API server sent what is no JSON object")
-    return found
+    return document
 
 
 def first_line(error: BaseException) -> str:

@@ -78,13 +78,13 @@ class ManifestFolders:
             mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if known is not None and (known.mark == mark or _is_being_written(stat)):
                 return known
-            found = list(_parse(path, stat.st_size))
+            contents = list(_parse(path, stat.st_size))
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            mark, found = (0, 0, 0), [Unreadable(str(path), f"cannot be read: {error}")]
-        resources = tuple(each for each in found if isinstance(each, Resource))
-        problems = tuple(each for each in found if isinstance(each, Unreadable))
+            mark, contents = (0, 0, 0), [Unreadable(str(path), f"cannot be read: {error}")]
+        resources = tuple(each for each in contents if isinstance(each, Resource))
+        problems = tuple(each for each in contents if isinstance(each, Unreadable))
         if problems and known is not None:
             present = {resource.key for resource in resources}
             resources = (*(each for each in known.resources if each.key not in present), *resources)
@@ -100,7 +100,7 @@ def _is_being_written(stat: os.stat_result) -> bool:
 
 def read_folder(folder: Path) -> list[Resource | Unreadable]:
     """Return all objects below a folder, and all unreadable parts. Blocks on the file system."""
-    return [found for path in sorted(_manifest_paths(folder)) for found in read_file(path)]
+    return [resource for path in sorted(_manifest_paths(folder)) for resource in read_file(path)]
 
 
 def read_file(path: Path) -> list[Resource | Unreadable]:
@@ -210,9 +210,9 @@ class Follower(Generic[T]):
                 return
             self._readings += 1
             try:
-                found = await asyncio.to_thread(self._read)
-                if found is not None:
-                    self._take(found)
+                contents = await asyncio.to_thread(self._read)
+                if contents is not None:
+                    self._take(contents)
             except Exception:
                 logger.exception("the manifests could not be read; the last state stays in force")
 

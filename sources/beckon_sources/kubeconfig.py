@@ -45,10 +45,12 @@ class KubeconfigCredentials:
         self._read_at = time.monotonic()
         if not _any_exists(self._paths):
             raise NotConfigured(f"there is no kubeconfig {self._paths}")
-        found = Configuration()
+        configuration = Configuration()
         try:
-            await config.load_kube_config(self._paths, client_configuration=found, persist_config=False)  # type: ignore[no-untyped-call]  # the package's
-            return _access_of(found)
+            await config.load_kube_config(
+                self._paths, client_configuration=configuration, persist_config=False
+            )  # type: ignore[no-untyped-call]  # the package's
+            return _access_of(configuration)
         except Exception as error:  # whatever is wrong with a kubeconfig, it is not ours to judge
             raise NotConfigured(f"the kubeconfig {self._paths} cannot be used: {first_line(error)}") from None
 

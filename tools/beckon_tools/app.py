@@ -286,8 +286,8 @@ def _request_id(headers: RawHeaders) -> dict[str, str]:
 
     Broker or agent pass it on in the header `X-Request-Id`.
     """
-    found = next((value for name, value in headers if name == b"x-request-id"), b"")
-    return {"request_id": found[:_LONGEST_ID].decode("latin-1")} if found else {}
+    request_id = next((value for name, value in headers if name == b"x-request-id"), b"")
+    return {"request_id": request_id[:_LONGEST_ID].decode("latin-1")} if request_id else {}
 
 
 async def _read_limited(receive: Receive, limit: int) -> bytes:

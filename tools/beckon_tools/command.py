@@ -34,9 +34,9 @@ def _load_tool(reference: str, settings: Settings) -> AnyTool:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)  # a new tool is in its author's working directory
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
-        if _is_builder(found):
-            found = found(settings)
+        tool = getattr(importlib.import_module(module_name), attribute)
+        if _is_builder(tool):
+            tool = tool(settings)
     except DeclarationError as error:
         raise UsageError(f"{reference} is no tool yet: {error}") from None
     except ModuleNotFoundError as error:
@@ -44,9 +44,9 @@ def _load_tool(reference: str, settings: Settings) -> AnyTool:
         raise UsageError(f"{reference} cannot be imported: {error}{where}") from None
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(f"{reference} cannot be imported: {error}") from None
-    if not isinstance(found, Tool):
+    if not isinstance(tool, Tool):
         raise UsageError(f"{reference} is no tool; declare it with @tool(type=…)")
-    return found
+    return tool
 
 
 def _is_builder(found: object) -> bool:

@@ -285,7 +285,7 @@ def _special_type(annotation: object) -> type | None:
         return _special_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
         members = (_special_type(member) for member in get_args(annotation) if member is not NoneType)
-        return next((found for found in members if found is not None), None)
+        return next((special for special in members if special is not None), None)
     if not isinstance(annotation, type):
         return None
     return next((kind for kind in _SPECIAL if issubclass(annotation, kind)), None)

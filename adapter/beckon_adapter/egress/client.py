@@ -26,8 +26,8 @@ _Option = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int,
 
 async def resolve_host(name: str, port: int) -> Sequence[str]:
     """Ask the system's resolver."""
-    found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):

@@ -118,13 +118,15 @@ class Credentials:
 
     def find_oauth(self, name: str, url: httpx2.URL) -> Credential | None:
         """Return the credential of the type oauth or login, `None` for another; raise `NoCredential`."""
-        found = [entry for entry in self.entries if entry.name == name and entry.type in _OAUTH]
-        if not found:
+        matching = [entry for entry in self.entries if entry.name == name and entry.type in _OAUTH]
+        if not matching:
             return None
         if sum(entry.name == name for entry in self.entries) > 1:
-            raise NoCredential(f"the credential {name!r} has entries beside that of the type {found[0].type}")
-        _check_host(found[0], url)
-        return found[0]
+            raise NoCredential(
+                f"the credential {name!r} has entries beside that of the type {matching[0].type}"
+            )
+        _check_host(matching[0], url)
+        return matching[0]
 
 
 def _seal_part(entry: Credential, url: httpx2.URL) -> SealedCredential:

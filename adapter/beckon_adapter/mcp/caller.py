@@ -82,19 +82,19 @@ class ToolComparer:
         """Compare the tools of a server with the expected ones."""
         listed = [each for each in self._expected if each.server == server]
         there = {tool.name: tool for tool in tools}
-        found = tuple(sorted(set(_find_differences(listed, there))))
-        self._differing.labels(server).set(len(found))
-        if found == self._logged.get(server, ()):
+        differences = tuple(sorted(set(_find_differences(listed, there))))
+        self._differing.labels(server).set(len(differences))
+        if differences == self._logged.get(server, ()):
             return
-        self._logged[server] = found
-        if not found:
+        self._logged[server] = differences
+        if not differences:
             logger.info("the tools of the MCP server %s are again those of the EventTypes", server)
             return
-        more = f", and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
+        more = f", and {len(differences) - _MAX_LISTED} more" if len(differences) > _MAX_LISTED else ""
         logger.warning(
             "the MCP server %s is no longer what was imported: %s%s; import it again",
             server,
-            "; ".join(found[:_MAX_LISTED]),
+            "; ".join(differences[:_MAX_LISTED]),
             more,
         )
 
@@ -169,8 +169,8 @@ def result_of(result: CallToolResult, tool: str) -> object:
         raise ToolError(_join_texts(result.content) or f"the tool {tool} failed, and does not say why")
     if result.structured_content is not None:
         return result.structured_content
-    found = [_block_result(block) for block in result.content]
-    return found[0] if len(found) == 1 else found
+    blocks = [_block_result(block) for block in result.content]
+    return blocks[0] if len(blocks) == 1 else blocks
 
 
 def _block_result(block: ContentBlock) -> object:

@@ -53,11 +53,11 @@ def first_error_text(error: BaseException) -> str:
 
 
 def _to_egress_error(error: Exception, *, sent: bool) -> Exception:
-    found = list(iterate_errors(error))
-    for one in found:
+    errors = list(iterate_errors(error))
+    for one in errors:
         if isinstance(one, (*_OURS, Unreachable)):
             return one
-    for one in found:
+    for one in errors:
         if isinstance(one, ValidationError) or (isinstance(one, MCPError) and one.code == PARSE_ERROR):
             return _not_mcp(sent=sent)
         if isinstance(one, MCPError) and one.code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
@@ -65,8 +65,8 @@ def _to_egress_error(error: Exception, *, sent: bool) -> Exception:
             return ToolError(f"the MCP server answered: {words} ({one.code})")
         if isinstance(one, RuntimeError) and (refusal := _refusal_of_client(one)):
             return ToolError(refusal)
-    if any(isinstance(one, (MCPError, *LOST)) for one in found):
-        return Unreachable(f"is lost ({type(found[0]).__name__})", sent=sent)
+    if any(isinstance(one, (MCPError, *LOST)) for one in errors):
+        return Unreachable(f"is lost ({type(errors[0]).__name__})", sent=sent)
     return error
 
 

@@ -79,8 +79,8 @@ def model_of(written: AgentResource, own: ConfiguredAgent, keys: KeyRing) -> Mod
     wanted = wanted_key(written)
     if wanted is None:
         return model
-    found = keys.find_key(wanted)
-    return replace(model, api_key=found.value) if isinstance(found, Key) else found
+    key = keys.find_key(wanted)
+    return replace(model, api_key=key.value) if isinstance(key, Key) else key
 
 
 NO_SERVER = NoModel(
@@ -195,10 +195,10 @@ class Agents:
 
     def hosted(self) -> Sequence[AgentHandle]:
         """Return the agents taking requests, the service's own first."""
-        found = [entry.hosted for entry in self._entries.values() if entry.hosted is not None]
+        agents = [entry.hosted for entry in self._entries.values() if entry.hosted is not None]
         if self._own_place not in self._entries and isinstance(self._own, AgentHandle):
-            found.append(self._own)
-        return sorted(found, key=lambda hosted: (hosted.name != self.default, hosted.name))
+            agents.append(self._own)
+        return sorted(agents, key=lambda hosted: (hosted.name != self.default, hosted.name))
 
     def list_places(self, namespace: str | None = None) -> list[Place]:
         """Return the places of the Agents, in one namespace or in all."""
@@ -278,14 +278,14 @@ class Agents:
         if entry.written is None or entry.tools is None:
             self._serve_agent(entry, None, None)
         else:
-            found = model_of(entry.written, self._parts.own, self._parts.keys)
-            if found is None:
+            model = model_of(entry.written, self._parts.own, self._parts.keys)
+            if model is None:
                 entry.trouble = _KEY_NOT_READ
-            elif isinstance(found, NoModel):
-                entry.trouble = found
+            elif isinstance(model, NoModel):
+                entry.trouble = model
                 self._serve_agent(entry, None, None)
             else:
-                self._serve_with(entry, entry.written, entry.tools, found)
+                self._serve_with(entry, entry.written, entry.tools, model)
         self._changed(place)
 
     def _serve_with(

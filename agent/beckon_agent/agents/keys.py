@@ -90,10 +90,10 @@ class KeyRing:
 
     def find_key(self, wanted: SecretEntry) -> Key | NoModel | None:
         """Return the last result for a key. `None` if there is none yet; the key is then read soon."""
-        found = self._known.get(wanted)
-        if found is None:
+        known = self._known.get(wanted)
+        if known is None:
             self.read_soon()
-        return found
+        return known
 
     def read_soon(self) -> None:
         """Read all keys again soon, without waiting for the period."""
@@ -115,17 +115,17 @@ class KeyRing:
 
     async def _read_all(self) -> None:
         wanted = set(self._wanted())
-        self._known = {one: found for one, found in self._known.items() if one in wanted}
+        self._known = {one: key for one, key in self._known.items() if one in wanted}
         for one in sorted(wanted, key=str):
             try:
-                found = await self._read_key(one)
+                key = await self._read_key(one)
             except Exception:
                 logger.exception("reading the %s failed", one)
                 continue
-            if found is None and one not in self._known:
+            if key is None and one not in self._known:
                 self._wake.set()  # a caller waits for it
-            elif found is not None and found != self._known.get(one):
-                self._known[one] = found
+            elif key is not None and key != self._known.get(one):
+                self._known[one] = key
                 self._changed(one)
 
     async def _read_key(self, wanted: SecretEntry) -> Key | NoModel | None:

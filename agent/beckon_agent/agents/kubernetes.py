@@ -125,8 +125,10 @@ class Secrets:
     async def read(self, wanted: SecretEntry) -> Mapping[str, bytes]:
         """Return the entries of a key's Secret. Raises `NoSecret`, or `NoAnswer` if it may work later."""
         try:
-            found = await self._server.get(object_path("v1", "secrets", wanted.namespace, wanted.secret.name))
-            return {key: b64decode(text) for key, text in (found.get("data") or {}).items()}
+            secret = await self._server.get(
+                object_path("v1", "secrets", wanted.namespace, wanted.secret.name)
+            )
+            return {key: b64decode(text) for key, text in (secret.get("data") or {}).items()}
         except (Unreachable, binascii.Error) as error:
             raise NoAnswer from error
         except Refused as error:

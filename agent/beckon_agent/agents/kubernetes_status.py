@@ -75,12 +75,12 @@ class Probes:
     async def _ask_again_and_again(self, shared: SharedModel) -> None:
         while True:
             try:
-                found = await read_verdict(shared.client, shared.spec.name)
+                verdict = await read_verdict(shared.client, shared.spec.name)
             except Exception:  # a mistake of ours is no verdict on the model
                 logger.exception("probing a model failed")
-                found = NOT_PROBED
-            if found != self.find_verdict(shared.spec):
-                self._verdicts[shared.spec] = found
+                verdict = NOT_PROBED
+            if verdict != self.find_verdict(shared.spec):
+                self._verdicts[shared.spec] = verdict
                 self._changed(shared.spec)
             await asyncio.sleep(self._period * random.uniform(*_JITTER))  # noqa: S311  # jitter is no secret
 
@@ -148,14 +148,14 @@ def status_of(entry: AgentEntry, own: ConfiguredAgent, verdict: Verdict) -> dict
         "model": _model_text(entry.written, own) if entry.written is not None else "",
         "conditions": [
             {
-                "type": found.type,
-                "status": found.status,
-                "reason": found.reason,
-                "message": found.message,
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
                 "observedGeneration": entry.generation,
-                "lastTransitionTime": _transition_time(found, entry.status.get("conditions")),
+                "lastTransitionTime": _transition_time(condition, entry.status.get("conditions")),
             }
-            for found in conditions
+            for condition in conditions
         ],
     }
 
@@ -192,9 +192,9 @@ def _key_cure(written: AgentResource | None) -> str:
 
 def _ready_condition(*conditions: Condition) -> Condition:
     """Return the Ready condition: the first one not True decides."""
-    for found in conditions:
-        if found.status != "True":
-            return Condition(READY, found.status, found.reason, found.message)
+    for condition in conditions:
+        if condition.status != "True":
+            return Condition(READY, condition.status, condition.reason, condition.message)
     return Condition(READY, "True", "Ready")
 
 
@@ -212,12 +212,12 @@ def _model_text(written: AgentResource, own: ConfiguredAgent) -> str:
 
 def _transition_time(condition: Condition, before: object) -> str:
     """Return the time of the last transition of a condition."""
-    for found in before if isinstance(before, list) else ():
-        if isinstance(found, Mapping) and (found.get("type"), found.get("status")) == (
+    for each in before if isinstance(before, list) else ():
+        if isinstance(each, Mapping) and (each.get("type"), each.get("status")) == (
             condition.type,
             condition.status,
         ):
-            known = found.get("lastTransitionTime")
+            known = each.get("lastTransitionTime")
             if isinstance(known, str):
                 return known
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -226,8 +226,8 @@ def _transition_time(condition: Condition, before: object) -> str:
 def _without_times(status: Mapping[str, Any]) -> dict[str, Any]:
     conditions = status.get("conditions")
     unchanged = [
-        {name: value for name, value in found.items() if name != "lastTransitionTime"}
-        for found in (conditions if isinstance(conditions, list) else ())
-        if isinstance(found, Mapping)
+        {name: value for name, value in condition.items() if name != "lastTransitionTime"}
+        for condition in (conditions if isinstance(conditions, list) else ())
+        if isinstance(condition, Mapping)
     ]
     return {**status, "conditions": unchanged}

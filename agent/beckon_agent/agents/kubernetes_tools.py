@@ -152,8 +152,8 @@ class AnsweringReporter:
 
 def _to_condition(status: str, reason: str, message: str) -> dict[str, str]:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    found = {"type": ANSWERING, "status": status, "reason": reason, "message": message}
-    return {**found, "lastTransitionTime": now}
+    document = {"type": ANSWERING, "status": status, "reason": reason, "message": message}
+    return {**document, "lastTransitionTime": now}
 
 
 def explain_tool(tool: Resource) -> Explanation:
@@ -161,8 +161,8 @@ def explain_tool(tool: Resource) -> Explanation:
 
     The operator has followed the Triggers and written their addresses into it.
     """
-    found = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
-    conditions = [one for one in found if isinstance(one, Condition)]
+    stated = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
+    conditions = [one for one in stated if isinstance(one, Condition)]
     kind, broker, address = (_read_text(tool.spec, name) for name in ("type", "broker", "address"))
     direct = tool.spec.get("dispatch") == "direct"
     reference = tool.spec.get("reference")
@@ -180,7 +180,7 @@ def explain_tool(tool: Resource) -> Explanation:
 
 def _read_routes(tool: Resource) -> list[CallRoute]:
     """Return the Triggers of a tool. Only their names if an older operator wrote the Tool."""
-    found = [
+    routes = [
         CallRoute(
             one.trigger,
             one.filter,
@@ -191,8 +191,8 @@ def _read_routes(tool: Resource) -> list[CallRoute]:
         for one in read_routes(tool.status)
     ]
     triggers = tool.spec.get("triggers")
-    if found or not isinstance(triggers, list):
-        return found
+    if routes or not isinstance(triggers, list):
+        return routes
     return [CallRoute(name) for name in triggers if isinstance(name, str)]
 
 

@@ -111,9 +111,13 @@ class _Row:
     @property
     def search_text(self) -> str:
         """The text searched by queries."""
-        found = self.found
-        words = (found.name, found.type, found.description) if isinstance(found, Tool) else (found.message,)
-        return " ".join((found.namespace, found.event_type, found.origin, *words)).casefold()
+        declared = self.found
+        words = (
+            (declared.name, declared.type, declared.description)
+            if isinstance(declared, Tool)
+            else (declared.message,)
+        )
+        return " ".join((declared.namespace, declared.event_type, declared.origin, *words)).casefold()
 
 
 def make_router(service: Service) -> APIRouter:
@@ -176,8 +180,10 @@ def _find_rows(catalogue: Catalogue, query: str) -> list[_Row]:
         *_rows_of("skipped", catalogue.skipped),
     ]
     words = query.casefold().split()
-    found = every if not words else [row for row in every if all(word in row.search_text for word in words)]
-    return sorted(found, key=lambda row: row.id)
+    matching = (
+        every if not words else [row for row in every if all(word in row.search_text for word in words)]
+    )
+    return sorted(matching, key=lambda row: row.id)
 
 
 def _rows_of(state: State, found: Iterable[Found]) -> list[_Row]:
@@ -185,16 +191,16 @@ def _rows_of(state: State, found: Iterable[Found]) -> list[_Row]:
 
 
 def _to_entry(row: _Row, known: Explanation | None) -> CatalogueEntry:
-    found = row.found
+    declared = row.found
     return {
         "id": row.id,
-        "name": found.name if isinstance(found, Tool) else found.event_type or found.origin,
-        "namespace": found.namespace,
-        "event_type": found.event_type,
+        "name": declared.name if isinstance(declared, Tool) else declared.event_type or declared.origin,
+        "namespace": declared.namespace,
+        "event_type": declared.event_type,
         "type": known.type if known else "",
         "description": known.description if known else "",
         "state": row.state,
-        "conditions": known.conditions if known else [_bare_condition(found)],
+        "conditions": known.conditions if known else [_bare_condition(declared)],
     }
 
 

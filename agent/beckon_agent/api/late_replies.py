@@ -52,10 +52,10 @@ class LateReplies:
 
     async def store_answer(self, event_id: str, outcome: CallOutcome, reply: CloudEvent) -> LateReplyResult:
         """Store the answer of a call. The process that made it may be dead by now, or still waiting."""
-        found = await self._store.journal.find_call(event_id)
-        if found is None:
+        run_and_call = await self._store.journal.find_call(event_id)
+        if run_and_call is None:
             return LateReplyResult.UNKNOWN
-        run_id, call = found
+        run_id, call = run_and_call
         exchanged = Exchanged(event_id, call.name, reply=event_document(reply))
         if outcome.input is not None:
             run = await self._store.runs.get(run_id)
@@ -90,10 +90,10 @@ class LateReplies:
 
         Its caller has not received the tool's own response.
         """
-        found = await self._store.journal.find_call(event_id)
-        if found is None:
+        run_and_call = await self._store.journal.find_call(event_id)
+        if run_and_call is None:
             return LateReplyResult.UNKNOWN
-        run_id, call = found
+        run_id, call = run_and_call
         if call.state != "sent":
             return LateReplyResult.REPEATED
         seconds = await self._seconds_to_wait(run_id, call.name)

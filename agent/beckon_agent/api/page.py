@@ -78,8 +78,8 @@ def load_page(folder: Path = FOLDER) -> Page:
         )
     address = f"page/{_digest(document, files)}"
     document = document.replace(_PRELOADS, _preloads(files)).replace(_PLACE, address)
-    found = _IMPORT_MAP.search(document)
-    import_map = hashlib.sha256((found[1] if found else "").encode()).digest()
+    match = _IMPORT_MAP.search(document)
+    import_map = hashlib.sha256((match[1] if match else "").encode()).digest()
     return Page(address, document.encode(), files, f"sha256-{base64.b64encode(import_map).decode()}")
 
 
@@ -175,11 +175,11 @@ async def _answer_page(page: Page, request: Request) -> Response:
 
 
 async def _answer_file(page: Page, request: Request) -> Response:
-    found = page.files.get(request.path_params["path"])
-    if found is None:
+    file = page.files.get(request.path_params["path"])
+    if file is None:
         return refuse_request(request.url.path, 404, "the page has no such file; reload it")
     headers = {**_HEADERS, "cache-control": _NEVER_CHANGES}
-    return Response(found.content, headers=headers, media_type=found.media_type)
+    return Response(file.content, headers=headers, media_type=file.media_type)
 
 
 def _write_policy(page: Page) -> str:

@@ -57,11 +57,11 @@ class KeyFile:
             return
         self._look_at = now + self._every
         try:
-            found = self._path.stat()  # of what the link points to: the kubelet swaps the link
-            state = found.st_mtime_ns, found.st_size, found.st_ino
+            status = self._path.stat()  # of what the link points to: the kubelet swaps the link
+            state = status.st_mtime_ns, status.st_size, status.st_ino
             if state == self._state:
                 return
-            self._read_file(found)
+            self._read_file(status)
             self._state = state
         except (OSError, ValueError) as error:
             self._entries, self._state = {}, None
@@ -117,8 +117,8 @@ class Authenticator:
 
     async def identify_sender(self, headers: Headers) -> Principal:
         """Return the sender of a request; raise `Unauthenticated` or `KeysUnavailable`."""
-        found = list(headers)
-        credentials = [value for name, value in found if name == b"authorization"]
+        lines = list(headers)
+        credentials = [value for name, value in lines if name == b"authorization"]
         closed = self.keys is not None or self.tokens is not None
         if credentials and closed:
             return await self._prove_principal(credentials)

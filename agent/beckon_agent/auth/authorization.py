@@ -168,11 +168,11 @@ class PermittedAgents:
 
     def find(self, name: str) -> AgentHandle | UnavailableAgent | None:
         """Return the agent of this name, `None` if it is not permitted."""
-        found = self._registry.find(name)
-        if isinstance(found, AgentHandle):
-            return self._permit_agent(found)
+        agent = self._registry.find(name)
+        if isinstance(agent, AgentHandle):
+            return self._permit_agent(agent)
         # The rules of an agent that is not served may be unreadable: callers without access do not see it.
-        return None if current_principal().kind == "unauthenticated" else found
+        return None if current_principal().kind == "unauthenticated" else agent
 
     def hosted(self) -> Sequence[AgentHandle]:
         """Return the agents open to the principal, the default one first."""

@@ -93,11 +93,11 @@ class KeySet:
         Without an id, the issuer's key if it has exactly one. Raises `KeysUnavailable`.
         """
         await self._refresh_keys(unless_newer_than=time.monotonic() - self._intervals.fresh)
-        found = self._pick_key(kid)
-        if found is None:
+        key = self._pick_key(kid)
+        if key is None:
             await self._refresh_keys(unless_newer_than=time.monotonic())
-            found = self._pick_key(kid)
-        return found
+            key = self._pick_key(kid)
+        return key
 
     def _pick_key(self, kid: str | None) -> jwt.PyJWK | None:
         known = self._known
@@ -123,9 +123,9 @@ class KeySet:
                 self._next_fetch = time.monotonic() + self._intervals.pause
 
     async def _fetch_keys(self) -> tuple[jwt.PyJWK, ...]:
-        found = await self._get_object(self._source.jwks_url or await self._discover_address())
+        document = await self._get_object(self._source.jwks_url or await self._discover_address())
         try:
-            known = jwt.PyJWKSet.from_dict(dict(found)).keys
+            known = jwt.PyJWKSet.from_dict(dict(document)).keys
         except jwt.PyJWTError as error:
             raise _BadAnswer(str(error)) from None
         keys = [key for key in known if key.key_type in _ASYMMETRIC and key.public_key_use in (None, "sig")]
@@ -256,8 +256,8 @@ class TokenVerifier:
 
     def _read_groups(self, claims: Mapping[str, Any]) -> frozenset[str]:
         name = self._expected.groups_claim
-        found = _read_claim(claims, name) if name else None
-        groups = [] if found is None else [found] if isinstance(found, str) else found
+        claim = _read_claim(claims, name) if name else None
+        groups = [] if claim is None else [claim] if isinstance(claim, str) else claim
         if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
             raise BadToken(f"its claim {name!r} is no list of groups")
         return frozenset(groups)
@@ -266,10 +266,10 @@ class TokenVerifier:
 def _read_claim(claims: Mapping[str, Any], name: str) -> object:
     if name in claims:
         return claims[name]
-    found: object = claims
+    value: object = claims
     for part in name.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _error_text(error: jwt.PyJWTError) -> str:

@@ -219,12 +219,12 @@ _Window = tuple[Holder, int]
 
 def _list_quotas(agent: Agent, of: Measure) -> list[tuple[Holder, int, int]]:
     """Return holder, seconds and limit of each quota. Of two quotas for one window, the smaller limit."""
-    found: dict[_Window, int] = {}
+    windows: dict[_Window, int] = {}
     for quota in agent.terms.quotas:
         if quota.of == of:
             window = quota.per, quota.seconds
-            found[window] = min(found.get(window, quota.limit), quota.limit)
-    return [(per, seconds, limit) for (per, seconds), limit in found.items()]
+            windows[window] = min(windows.get(window, quota.limit), quota.limit)
+    return [(per, seconds, limit) for (per, seconds), limit in windows.items()]
 
 
 def _counter_key(agent: Agent, user: str, of: Measure, window: _Window) -> str:

@@ -40,10 +40,10 @@ def calls_in(text: str) -> list[RawCall]:
     Python's notation is understood. In text damaged beyond that the name is still found, and its arguments
     are passed on as they are: the error for the model names their faults.
     """
-    found = parse_loosely(text)
-    if found is None:
+    document = parse_loosely(text)
+    if document is None:
         return _of_damaged(text)
-    items = found if isinstance(found, list) else [found]
+    items = document if isinstance(document, list) else [document]
     return [call for item in items if isinstance(item, Mapping) for call in _of_object(item)]
 
 
@@ -60,8 +60,8 @@ def parse_loosely(text: str) -> object:
     try:
         next(steps)
     except StopIteration as stop:
-        found: object = stop.value
-        return found
+        value: object = stop.value
+        return value
     except Damaged:
         return None
     return None
@@ -146,15 +146,15 @@ def _allowed_types(schema: object, root: Mapping[str, object]) -> set[str]:
     types: set[str] = set()
     waiting, seen = [schema], set[int]()
     while waiting and len(seen) < _MAX_BRANCHES:
-        found = _as_mapping(waiting.pop())
-        if id(found) in seen:
+        current = _as_mapping(waiting.pop())
+        if id(current) in seen:
             continue
-        seen.add(id(found))
-        types.update(_own_types(found))
+        seen.add(id(current))
+        types.update(_own_types(current))
         for keyword in ("anyOf", "oneOf", "allOf"):
-            waiting.extend(_as_list(found.get(keyword)))
-        if isinstance(found.get("$ref"), str):
-            waiting.append(_resolve_reference(str(found["$ref"]), root))
+            waiting.extend(_as_list(current.get(keyword)))
+        if isinstance(current.get("$ref"), str):
+            waiting.append(_resolve_reference(str(current["$ref"]), root))
     return types
 
 

@@ -57,8 +57,8 @@ class _Scanner:
         return at
 
     def _scan_string(self, text: str, at: int, end: int) -> int:
-        found = _IN_STRING.match(text, at, end)
-        stop = found.end() if found else at
+        match = _IN_STRING.match(text, at, end)
+        stop = match.end() if match else at
         if stop == end or text[stop] != '"':
             return stop
         self._in_string = False

@@ -103,10 +103,10 @@ class Place:
         return self._run
 
     def _opening_fence(self) -> str:
-        found = _FENCE.match(self._head)
-        if found is None or (found["run"][0] == "`" and "`" in found["info"]):
+        match = _FENCE.match(self._head)
+        if match is None or (match["run"][0] == "`" and "`" in match["info"]):
             return ""
-        return found["run"]
+        return match["run"]
 
     def _end_line(self) -> None:
         self._end_run()

@@ -62,10 +62,10 @@ def read_literal(source: TextSource, depth: int) -> Steps[object]:
 
 
 def _read_mapping(source: TextSource) -> Steps[dict[str, object]]:
-    found = yield from read_literal(source, 0)
-    if not isinstance(found, dict):
+    value = yield from read_literal(source, 0)
+    if not isinstance(value, dict):
         raise Damaged
-    return found
+    return value
 
 
 def _to_scalar(word: str, source: TextSource) -> object:

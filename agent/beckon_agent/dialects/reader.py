@@ -77,10 +77,10 @@ class Grammar:
 
         Without one the span is empty, at the end of the certain prose.
         """
-        found = self._stop_pattern.search(text, at)
+        match = self._stop_pattern.search(text, at)
         held = len(text) if ended else self._held_back_from(text, at)
-        if found and found.start() < held:
-            return found.span()
+        if match and match.start() < held:
+            return match.span()
         return held, held
 
     def _held_back_from(self, text: str, at: int) -> int:
@@ -161,10 +161,10 @@ class MarkupReader:
 
     def _advance(self) -> list[Item]:
         next(self._steps, None)
-        found, self._out = self._out, []
-        if len(found) < 2:
-            return found
-        return [item for _, group in groupby(found, type) for item in _join_texts(list(group))]
+        events, self._out = self._out, []
+        if len(events) < 2:
+            return events
+        return [item for _, group in groupby(events, type) for item in _join_texts(list(group))]
 
     def _show_text(self, text: str) -> None:
         """Show text; blanks after a held call are held with it. Other text decides about the held calls."""

@@ -49,14 +49,14 @@ _KIMI_FRAMING: Final = frozenset({
 def numbered_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
     """Read K2's `functions.NAME:0<|tool_call_argument_begin|>{…}`."""
     head, begin = yield from source.take_until("<|tool_call_argument_begin|>", _CALL_END)
-    found = _ID.fullmatch(head)
+    match = _ID.fullmatch(head)
     yield from source.skip_blanks()
-    if found is None or begin == _CALL_END or (yield from source.peek()) != "{":
+    if match is None or begin == _CALL_END or (yield from source.peek()) != "{":
         yield from source.take_until(_CALL_END)
         return ()
     arguments = yield from any_json(source, _CALL_END)
     yield from source.after_space(_CALL_END)
-    return [RawCall(found["name"], arguments)]
+    return [RawCall(match["name"], arguments)]
 
 
 def opened_call(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCall] | None]:
@@ -120,10 +120,10 @@ def _tool_calls(source: TextSource, tools: ToolSchemas) -> Steps[Sequence[RawCal
         return (yield from TAGS["<tool_calls>"](source, tools))
     calls: list[RawCall] = []
     while (yield from source.after_space("<tool_call>")):
-        found = yield from TOOL_CALL(source, tools)
-        if not found:
+        read = yield from TOOL_CALL(source, tools)
+        if not read:
             return None
-        calls += found
+        calls += read
     yield from source.after_space("</tool_calls>")
     return calls
 
@@ -263,7 +263,7 @@ def guess_dialect(model_name: str) -> Dialect:
 
     For unknown names it is `prompted`.
     """
-    for pattern, found in _GUESSES:
+    for pattern, dialect in _GUESSES:
         if re.search(pattern, model_name, re.IGNORECASE):
-            return found
+            return dialect
     return PROMPTED

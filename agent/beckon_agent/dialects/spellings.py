@@ -114,8 +114,8 @@ def decode_runs(text: str, depth: int = 0) -> Iterator[str]:
     if depth == _NESTED:
         return
     for pattern, decode in _RUNS:
-        for found in pattern.finditer(text):
-            inner = decode(found[0])
+        for match in pattern.finditer(text):
+            inner = decode(match[0])
             if inner:
                 yield inner
                 yield from decode_runs(inner, depth + 1)

@@ -70,11 +70,11 @@ class TextSource:
 
     def take_character(self) -> Steps[str]:
         """Take one character; raise Incomplete at the end."""
-        found = yield from self.peek()
-        if not found:
+        character = yield from self.peek()
+        if not character:
             raise Incomplete
         self.at += 1
-        return found
+        return character
 
     def starts_with(self, literal: str) -> Steps[bool]:
         """True if `literal` comes next; nothing is taken."""
@@ -115,8 +115,8 @@ class TextSource:
         room = limit
         while True:
             end = len(self.text) if room is None else min(len(self.text), self.at + room)
-            found = pattern.match(self.text, self.at, end)
-            stop = found.end() if found else self.at
+            match = pattern.match(self.text, self.at, end)
+            stop = match.end() if match else self.at
             parts.append(self.text[self.at : stop])
             room = None if room is None else room - (stop - self.at)
             self.at = stop
@@ -133,11 +133,11 @@ class TextSource:
         longest = max(len(stop) for stop in stops)
         parts: list[str] = []
         while True:
-            found = pattern.search(self.text, self.at)
-            if found:
-                parts.append(self.text[self.at : found.start()])
-                self.at = found.end()
-                return "".join(parts), found.group()
+            match = pattern.search(self.text, self.at)
+            if match:
+                parts.append(self.text[self.at : match.start()])
+                self.at = match.end()
+                return "".join(parts), match.group()
             keep = len(self.text) if self.ended else max(self.at, len(self.text) - longest + 1)
             parts.append(self.text[self.at : keep])
             self.at = keep

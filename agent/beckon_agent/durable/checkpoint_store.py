@@ -231,8 +231,8 @@ class StoredCheckpoints:
         call to answer it later, and `InputNeeded` if it requests input.
         """
         pause, handover = _LOOK, _HANDOVER_SECONDS if call.prepared.again else 0.0
-        while (found := await self._journal.find_due_call(call.event_id)) is not None:
-            stored, left = found
+        while (run_and_call := await self._journal.find_due_call(call.event_id)) is not None:
+            stored, left = run_and_call
             if stored.state == "done":
                 seconds, tokens = stored.seconds or 0.0, stored.tokens
                 return CallFinished(stored.id, stored.name, stored.result, stored.failed, seconds, tokens)
@@ -288,8 +288,8 @@ class StoredCheckpoints:
                 exchanged=_to_exchanged(call),
             )
         )
-        if not first and (found := await self._journal.find_call(call.event_id)) is not None:
-            stored = found[1]
+        if not first and (run_and_call := await self._journal.find_call(call.event_id)) is not None:
+            stored = run_and_call[1]
             call.finished = replace(answer, result=stored.result, failed=stored.failed, tokens=stored.tokens)
         _confirm_receipt(call)
 

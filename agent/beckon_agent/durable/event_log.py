@@ -171,8 +171,8 @@ class ReportsSeen:
 
     def new_reports(self, calls: Sequence[StoredCall]) -> list[CallProgressed]:
         """Return the reports new to the follower."""
-        found = [_progress_event(call) for call in calls]
-        new = [report for report in found if self._last.get(report.id) != report]
+        events = [_progress_event(call) for call in calls]
+        new = [report for report in events if self._last.get(report.id) != report]
         self._last |= {report.id: report for report in new}
         return new
 

@@ -34,14 +34,14 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 def read_logprobs(tokens: object) -> Logprobs:
     """Return the log probabilities of a choice's tokens; what is no token is left out."""
-    found = []
+    logprobs = []
     for entry in json_values.as_sequence(tokens):
         fields = json_values.as_mapping(entry)
         if isinstance(fields.get("token"), str):
             others = json_values.as_sequence(fields.get("top_logprobs"))
             likely = [_to_token(other) for other in map(json_values.as_mapping, others)]
-            found.append(_to_token(fields) | {"top_logprobs": likely})
-    return tuple(found)
+            logprobs.append(_to_token(fields) | {"top_logprobs": likely})
+    return tuple(logprobs)
 
 
 def _to_token(fields: Mapping[str, object]) -> dict[str, Any]:
@@ -61,12 +61,12 @@ def read_citations(annotations: object) -> list[dict[str, Any]]:
     Each has all members: servers leave some out, or write them beside the type. Chat completions have no
     other annotations.
     """
-    found = []
+    citations = []
     for entry in json_values.as_sequence(annotations):
         fields = json_values.as_mapping(entry)
         if fields.get("type") == "url_citation":
-            found.append(_to_citation(json_values.as_mapping(fields.get("url_citation")) or fields))
-    return found
+            citations.append(_to_citation(json_values.as_mapping(fields.get("url_citation")) or fields))
+    return citations
 
 
 def _to_citation(cited: Mapping[str, object]) -> dict[str, Any]:

@@ -100,14 +100,14 @@ def widen_limit(request: ModelRequest, turn: Turn) -> ModelRequest | None:
 
 def required_parameters(tools: Sequence[Declaration]) -> dict[str, list[str]]:
     """Return the names of each declared tool's required parameters, by tool."""
-    found: dict[str, list[str]] = {}
+    by_tool: dict[str, list[str]] = {}
     for tool in tools:
         function = json_values.as_mapping(tool.get("function"))
         required = json_values.as_mapping(function.get("parameters")).get("required")
-        found[json_values.as_text(function.get("name"))] = (
+        by_tool[json_values.as_text(function.get("name"))] = (
             list(map(str, required)) if isinstance(required, list) else []
         )
-    return found
+    return by_tool
 
 
 def _replaceable(body: Body, request: ModelRequest) -> Body:

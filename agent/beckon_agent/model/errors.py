@@ -278,13 +278,13 @@ def _find_message(body: object, depth: int = 0) -> str:
         return "; ".join(filter(None, (_find_message(member, depth + 1) for member in body)))
     fields = json_values.as_mapping(body)
     for key in ("error", "message", "detail", "msg", "title", "error_message"):
-        found = _find_message(fields.get(key), depth + 1) if key in fields else ""
+        message = _find_message(fields.get(key), depth + 1) if key in fields else ""
         place = ".".join(map(str, json_values.as_sequence(fields.get("loc"))))  # of FastAPI
-        if found and place:
-            return f"{place}: {found}"
-        if found:
+        if message and place:
+            return f"{place}: {message}"
+        if message:
             raw = json_values.as_text(json_values.as_mapping(fields.get("metadata")).get("raw"))
-            return f"{found}: {raw}" if raw else found
+            return f"{message}: {raw}" if raw else message
     return ""
 
 

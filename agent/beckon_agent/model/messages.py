@@ -53,12 +53,12 @@ def pair_calls(messages: Sequence[Message], *, signed_ids: bool = True) -> list[
             _fill_slot(turns, message)
         else:
             turns.append(_open_slots(message, role, ids, signed_ids=signed_ids))
-    found: list[Message] = []
+    paired: list[Message] = []
     for turn in turns:
         if turn.slots or not is_blank(turn.message.get("content")):
-            found.append(turn.message)
-            found.extend(slot.to_message() for slot in turn.slots)
-    return found
+            paired.append(turn.message)
+            paired.extend(slot.to_message() for slot in turn.slots)
+    return paired
 
 
 def is_blank(content: object) -> bool:
@@ -213,24 +213,24 @@ def repair_messages(messages: Sequence[Message], profile: Profile) -> list[Messa
 
 
 def _fit_message(message: Message, profile: Profile) -> Message:
-    found = {
+    document = {
         key: value
         for key, value in message.items()
         if key in _PLAIN or (profile.replay_extra and key not in _REASONING)
     }
-    if profile.string_content and not isinstance(found["content"], str):
-        found["content"] = _text_of(found["content"])
+    if profile.string_content and not isinstance(document["content"], str):
+        document["content"] = _text_of(document["content"])
     calls = message.get("tool_calls")
     if not calls:
-        return found
-    found["tool_calls"] = [call if profile.replay_extra else _drop_extras(call) for call in calls]
-    if is_blank(found["content"]):
-        found["content"] = "" if profile.string_content else None
+        return document
+    document["tool_calls"] = [call if profile.replay_extra else _drop_extras(call) for call in calls]
+    if is_blank(document["content"]):
+        document["content"] = "" if profile.string_content else None
     # DeepSeek takes reasoning back with calls only, and then demands it (hermes-agent#15228).
     reasoning = json_values.first_text(message, *_REASONING)
     if profile.reasoning_replay and (reasoning or profile.reasoning_required):
-        found[profile.reasoning_replay] = reasoning
-    return found
+        document[profile.reasoning_replay] = reasoning
+    return document
 
 
 def _drop_extras(call: dict[str, object]) -> dict[str, object]:

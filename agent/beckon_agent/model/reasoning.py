@@ -35,10 +35,10 @@ class ThinkSplitter:
         if self._state is _ThinkState.ANSWERING:
             return [TextDelta(piece)] if piece else []
         self._held += piece
-        found: list[TextDelta | ReasoningDelta] = []
-        while self._take_step(found):
+        deltas: list[TextDelta | ReasoningDelta] = []
+        while self._take_step(deltas):
             pass
-        return found
+        return deltas
 
     def close(self) -> list[TextDelta | ReasoningDelta]:
         """Return the text held back; an unclosed block is reasoning to its end."""

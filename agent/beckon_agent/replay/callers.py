@@ -77,9 +77,9 @@ class RecordedModel:
             yield _to_turn(turn, self._recording.calls_of(step))
 
     async def _compare_prompt(self, step: int, messages: Sequence[Message], tools: Sequence[Tool]) -> None:
-        found = prompt_difference(self._recording, step, messages, tools)
-        if found is not None:
-            self._end.other_prompt = self._end.other_prompt or found
+        difference = prompt_difference(self._recording, step, messages, tools)
+        if difference is not None:
+            self._end.other_prompt = self._end.other_prompt or difference
             if not self._tolerant:
                 await self._end.wait_to_be_stopped()
 
@@ -160,12 +160,12 @@ def prompt_difference(
     system = messages[0] if prompt is None else prompt.system
     then = [system, *recording.found, *_added_before(recording, step, messages)]
     where = f"the model's request {step + 1}"
-    found = first_difference(f"{where}: messages", then, list(messages))
-    if found is None and prompt is not None:
-        found = first_difference(
+    difference = first_difference(f"{where}: messages", then, list(messages))
+    if difference is None and prompt is not None:
+        difference = first_difference(
             f"{where}: tools", _by_name(prompt.tools), _by_name([tool_document(tool) for tool in tools])
         )
-    return found
+    return difference
 
 
 def _added_before(recording: Recording, step: int, messages: Sequence[Message]) -> Sequence[Message]:
@@ -307,8 +307,8 @@ def with_effects(recording: Recording, tools: Mapping[str, Tool]) -> list[str]:
 
     These are today's tools for the recorded calls, without the read-only ones.
     """
-    found = {tool.name for call in recording.past.calls if (tool := _current_tool(call, tools)) is not None}
-    return sorted(name for name in found if not tools[name].read_only)
+    names = {tool.name for call in recording.past.calls if (tool := _current_tool(call, tools)) is not None}
+    return sorted(name for name in names if not tools[name].read_only)
 
 
 def _current_tool(call: StoredCall, tools: Mapping[str, Tool]) -> Tool | None:

@@ -97,8 +97,8 @@ def first_difference(where: str, recorded: object, replayed: object) -> Differen
     for place, old, new in pairs:
         if (old is _MISSING) != (new is _MISSING):
             return Difference(place, unified_diff(old, new))
-        if found := first_difference(place, old, new):
-            return found
+        if difference := first_difference(place, old, new):
+            return difference
     return Difference(where, "the same members, in another order")
 
 
@@ -144,14 +144,14 @@ def compare_recordings(recorded: Recording, played: Recording) -> list[Differenc
     run was cancelled, only the logged part is compared.
     """
     old, new = ([event_to_document(event) for event in one.events] for one in (recorded, played))
-    found = [
+    differences = [
         first_difference("events", old, new if recorded.is_whole else new[: len(old)]),
         None if recorded.added is None else first_difference("answer", recorded.added, played.added),
         first_difference("turns", *_compare_turns(recorded, played)),
         first_difference("calls", *_compare_calls(recorded, played)),
         first_difference("run", _end_document(recorded), _end_document(played)),
     ]
-    return [difference for difference in found if difference is not None]
+    return [difference for difference in differences if difference is not None]
 
 
 def _compare_turns(*recordings: Recording) -> list[object]:

@@ -86,16 +86,16 @@ class Recording:
 
         After the last turn these are the pieces of an unfinished answer.
         """
-        found: list[list[Piece]] = [[]]
+        steps: list[list[Piece]] = [[]]
         for event in self.events:
             match event:
                 case TextDelta() | ReasoningDelta():
-                    found[-1].append(event)
+                    steps[-1].append(event)
                 case TurnNoted():
-                    found.append([])
-        if self.run.ending in _WITH_A_NOTE and found[-1]:
-            del found[-1][-1]  # said by the loop, not by the model
-        return found[step] if step < len(found) else []
+                    steps.append([])
+        if self.run.ending in _WITH_A_NOTE and steps[-1]:
+            del steps[-1][-1]  # said by the loop, not by the model
+        return steps[step] if step < len(steps) else []
 
     def finished_after(self, time: int) -> set[str]:
         """Return the ids of calls answered between the nth suspension and the next."""
@@ -183,11 +183,11 @@ def _valid_entries(log: Sequence[RunEvent]) -> tuple[list[RunEvent], int]:
 async def _read_prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPrompt | None]:
     noted = [turn.prompt for turn in turns if turn.prompt is not None]
     named = {digest for noted_prompt in noted for digest in (noted_prompt["system"], noted_prompt["tools"])}
-    found = await store.materials.read_documents(named)
+    documents = await store.materials.read_documents(named)
     tools = await store.materials.read_documents(
-        digest for noted_prompt in noted for digest in found.get(noted_prompt["tools"], ())
+        digest for noted_prompt in noted for digest in documents.get(noted_prompt["tools"], ())
     )
-    return [_complete_prompt(turn.prompt, found | tools) for turn in turns]
+    return [_complete_prompt(turn.prompt, documents | tools) for turn in turns]
 
 
 def _complete_prompt(

@@ -71,16 +71,16 @@ def refuse_disallowed(calls: Sequence[PreparedCall], options: Options, before: i
     if options.extra.get("parallel_tool_calls") is False:
         message = "this request allows one call in each answer; make this call in the next answer"
         allowed = [*allowed[:1], *(call.refused(Reason.DENIED, message) for call in allowed[1:])]
-    found: list[PreparedCall] = []
+    checked: list[PreparedCall] = []
     for call in allowed:
         before += not isinstance(call.action, CallOutcome | HandedBack)
         within = options.max_tool_calls is None or before <= options.max_tool_calls
         if within or isinstance(call.action, HandedBack):
-            found.append(call)
+            checked.append(call)
         else:
             message = f"this request allows {options.max_tool_calls} calls in all; answer without more"
-            found.append(call.refused(Reason.DENIED, message))
-    return found
+            checked.append(call.refused(Reason.DENIED, message))
+    return checked
 
 
 def _if_allowed(call: PreparedCall, options: Options) -> PreparedCall:
@@ -159,10 +159,10 @@ def limit_calls(
     """
     repeated = _count_repetitions(added)
     made = 0
-    found: list[PreparedCall] = []
+    limited: list[PreparedCall] = []
     for call in calls:
         if not isinstance(call.action, Tool | NeedsApproval):
-            found.append(call)
+            limited.append(call)
             continue
         made += 1
         times = repeated.get(_call_identity(call.tool_call.name, call.arguments), 0)
@@ -171,16 +171,16 @@ def limit_calls(
                 f"not called: one turn makes at most {limits.calls_per_turn} calls; "
                 "work with the results of these, or make fewer calls with more in each"
             )
-            found.append(call.refused(Reason.DENIED, message))
+            limited.append(call.refused(Reason.DENIED, message))
         elif times >= limits.repeated_calls:
             message = (
                 f"not called: {call.tool_call.name} was called {times} times with these same arguments, and "
                 "brought nothing new; use other arguments or another tool, or answer with what you have"
             )
-            found.append(call.refused(Reason.DENIED, message))
+            limited.append(call.refused(Reason.DENIED, message))
         else:
-            found.append(call)
-    return found
+            limited.append(call)
+    return limited
 
 
 def _count_repetitions(added: Sequence[Message]) -> dict[_Call, int]:
@@ -188,14 +188,14 @@ def _count_repetitions(added: Sequence[Message]) -> dict[_Call, int]:
 
     The count goes up to the last message.
     """
-    found: dict[_Call, _Repetition] = {}
+    repetitions: dict[_Call, _Repetition] = {}
     by_id: dict[str, _Call] = {}
     for message in added:
         if message.get("role") == "assistant":  # the ids are those of one turn: models use them again
             by_id = {call["id"]: _identity_of(call) for call in message.get("tool_calls") or ()}
         elif message.get("role") == "tool" and (call := by_id.get(message["tool_call_id"])) is not None:
-            _count_result(found.setdefault(call, _Repetition()), message["content"])
-    return {call: repetition.times for call, repetition in found.items()}
+            _count_result(repetitions.setdefault(call, _Repetition()), message["content"])
+    return {call: repetition.times for call, repetition in repetitions.items()}
 
 
 def _count_result(repetition: _Repetition, result: str) -> None:

@@ -241,18 +241,18 @@ def _route_of(scope: Scope) -> str:
 
     FastAPI puts its own route into the scope; Starlette gives only the endpoint.
     """
-    found = scope.get("route")
-    if found is None and "endpoint" in scope:
+    route = scope.get("route")
+    if route is None and "endpoint" in scope:
         parameters = scope["path_params"].keys()
         for one in scope["app"].routes:
             if isinstance(one, Route) and one.endpoint is scope["endpoint"]:
-                found = one if one.param_convertors.keys() == parameters else found
-    path = getattr(found, "path_format", None) or getattr(found, "path", None)
+                route = one if one.param_convertors.keys() == parameters else route
+    path = getattr(route, "path_format", None) or getattr(route, "path", None)
     return path if isinstance(path, str) else ""
 
 
 def _parent_context(headers: Iterable[tuple[bytes, bytes]]) -> Context | None:
     """Return the trace of the request, or else of its event. Every Broker passes on the trace in an event."""
-    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in _MEMBERS}
-    of_event = {name.removeprefix("ce-"): value for name, value in found.items() if name.startswith("ce-")}
-    return continued(found) or continued(of_event)
+    members = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in _MEMBERS}
+    of_event = {name.removeprefix("ce-"): value for name, value in members.items() if name.startswith("ce-")}
+    return continued(members) or continued(of_event)

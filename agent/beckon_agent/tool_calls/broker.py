@@ -89,8 +89,8 @@ class ReplyKeys:
             logger.warning("the keys in %s cannot be used, the old ones stay: %s", self._path, error)
 
     def _read_keys(self, path: Path) -> None:
-        found = path.stat()  # of what the link points to: the kubelet swaps the link
-        state = found.st_mtime_ns, found.st_size, found.st_ino
+        status = path.stat()  # of what the link points to: the kubelet swaps the link
+        state = status.st_mtime_ns, status.st_size, status.st_ino
         if state != self._state:
             self._ring = Keyring.parse(path.read_text())
             self._state = state

@@ -53,13 +53,13 @@ def terms_of_text(text: str) -> list[str]:
     if not text.isascii():  # ﬁ is fi, é is e
         decomposed = unicodedata.normalize("NFKD", text)
         text = "".join(char for char in decomposed if not unicodedata.combining(char))
-    found: list[str] = []
+    terms: list[str] = []
     for word in _WORD.findall(text):
         if word[0] >= _FIRST_UNSPACED and _IN_PAIRS.match(word):  # overlapping pairs do for words
-            found.extend(map("".join, pairwise(word)) if len(word) > 1 else word)
+            terms.extend(map("".join, pairwise(word)) if len(word) > 1 else word)
         elif len(word) <= _LONGEST:
-            found.extend(_terms_of(word))
-    return found
+            terms.extend(_terms_of(word))
+    return terms
 
 
 @lru_cache(maxsize=32_768)
@@ -224,10 +224,10 @@ class Index:
         for number, document in enumerate(documents):
             for term, frequency in _term_frequencies(document, means).items():
                 postings[term].append((number, frequency))
-        for term, found in postings.items():
-            rarity = math.log(1 + (len(documents) - len(found) + 0.5) / (len(found) + 0.5))
-            self._tools[term] = array("I", [number for number, _ in found])
-            self._scores[term] = array("f", [rarity * f / (_SATURATION + f) for _, f in found])
+        for term, entries in postings.items():
+            rarity = math.log(1 + (len(documents) - len(entries) + 0.5) / (len(entries) + 0.5))
+            self._tools[term] = array("I", [number for number, _ in entries])
+            self._scores[term] = array("f", [rarity * f / (_SATURATION + f) for _, f in entries])
 
     def _match_scores(self, query: Mapping[str, float]) -> dict[int, float]:
         """Return the scores of the tools with a term of the query."""

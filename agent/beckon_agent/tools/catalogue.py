@@ -62,11 +62,11 @@ def with_addresses(catalogue: Catalogue, resources: Iterable[Resource]) -> Catal
     tools: dict[str, Tool] = {}
     refusals: list[Refusal] = []
     for name, tool in catalogue.tools.items():
-        found = _with_address(tool, book)
-        if isinstance(found, Tool):
-            tools[name] = found
+        addressed = _with_address(tool, book)
+        if isinstance(addressed, Tool):
+            tools[name] = addressed
         else:
-            refusals.append(found)
+            refusals.append(addressed)
     return replace(catalogue, tools=tools, refusals=(*catalogue.refusals, *refusals))
 
 
@@ -103,26 +103,26 @@ class Judge:
         self._book = AddressBook(self._resources.values())
         self._table = catalogue.table
         self._caller = caller
-        found: Iterable[Tool | Refusal | Skipped] = (
+        entries: Iterable[Tool | Refusal | Skipped] = (
             *catalogue.tools.values(),
             *catalogue.refusals,
             *catalogue.skipped,
         )
-        self._found = {(one.namespace, one.event_type): one for one in found}
+        self._found = {(one.namespace, one.event_type): one for one in entries}
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
         """Return the explanation of an EventType, `None` for an unknown one."""
         resource = self._resources.get(Key(GROUP, "EventType", namespace, event_type))
-        found = self._found.get((namespace, event_type))
-        if resource is None or found is None:
+        entry = self._found.get((namespace, event_type))
+        if resource is None or entry is None:
             return None
         type_, source, stated, description, reference = _read_spec(resource)
         listeners = self._find_listeners(namespace, type_, source) if type_ else []
         ready = [one for one in listeners if not one.not_ready]
-        broker = found.broker if isinstance(found, Tool) else choose_broker(stated, ready or listeners)
+        broker = entry.broker if isinstance(entry, Tool) else choose_broker(stated, ready or listeners)
         direct = resource.annotations.get(DISPATCH) == "direct"  # also if it is refused
         passing = [one for one in listeners if one.trigger.broker == broker and not direct]
-        conditions = self._judge_conditions(found, namespace, broker, direct=direct)
+        conditions = self._judge_conditions(entry, namespace, broker, direct=direct)
         delivery = self._delivery_of(namespace, broker)
         routes = [self._route_to(one, delivery) for one in passing]
         if direct:
@@ -134,7 +134,7 @@ class Judge:
             description,
             conditions,
             route_stations(event_type, type_, broker, routes, conditions, direct=direct),
-            tuple(self._find_problems(resource, found, passing, broker)),
+            tuple(self._find_problems(resource, entry, passing, broker)),
         )
 
     def _find_listeners(self, namespace: str, type_: str, source: str | None) -> list[Listener]:

@@ -15,8 +15,8 @@ from beckon_contract.kubernetes_objects import Resource, from_object
 
 def find_events(resources: Iterable[Resource]) -> tuple[EventType, ...]:
     """Return the EventTypes among manifests that are no tools."""
-    found = (read_event(resource) for resource in resources if is_event_type(resource))
-    return tuple(one for one in found if one is not None)
+    events = (read_event(resource) for resource in resources if is_event_type(resource))
+    return tuple(one for one in events if one is not None)
 
 
 def read_event(resource: Resource) -> EventType | None:

@@ -90,7 +90,7 @@ def route_stations(
 
     Behind the station at which the call stops, the state of all others is `unknown`.
     """
-    judged = {found.type: found for found in conditions}
+    judged = {condition.type: condition for condition in conditions}
     stops, why = _find_stop(judged)
     stations = [Station("EventType", event_type, "ok", f"type {kind}" if kind else "")]
     if not direct:
@@ -114,7 +114,7 @@ def delivery_words(retries: int | None, dead_letters: bool | None) -> str:
 
 
 def _service_stations(routes: Sequence[CallRoute]) -> list[Station]:
-    found = {
+    conditions = {
         (
             route.service,
             route.problem or route.address,
@@ -124,7 +124,7 @@ def _service_stations(routes: Sequence[CallRoute]) -> list[Station]:
         if route.service or route.problem
     }
     stations: list[Station] = []
-    for name, detail, state in found:
+    for name, detail, state in conditions:
         stations.append(Station("Service", name, "broken" if state == "broken" else "ok", detail))
     return stations or [Station("Service", "", "unknown", "")]
 

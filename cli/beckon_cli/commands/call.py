@@ -73,8 +73,8 @@ def _find_reason(tool: str, catalogue: Mapping[str, Any]) -> str:
     unreadable = [one for one in catalogue["refused"] if not one["event_type"]]
     if not unreadable:
         return ""
-    found = "; ".join(f"{one['origin']}: {one['message']}" for one in unreadable)
-    return f"there is no tool {tool}, and a manifest cannot be read: {found}"
+    reasons = "; ".join(f"{one['origin']}: {one['message']}" for one in unreadable)
+    return f"there is no tool {tool}, and a manifest cannot be read: {reasons}"
 
 
 def split_pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -84,8 +84,8 @@ def split_pairs(texts: Sequence[str]) -> dict[str, str]:
     """
     given: dict[str, str] = {}
     for text in texts:
-        key, found, value = text.partition("=")
-        if not found or not key:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
             raise CommandError(f"{text!r} is not key=value; write for instance: location=Paris", status=2)
         if key in given:
             raise CommandError(f"{key} is given twice; a list is written as JSON: {key}='[1, 2]'", status=2)

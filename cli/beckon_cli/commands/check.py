@@ -35,8 +35,8 @@ def check(*paths: Path, json: bool = False) -> None:
     resources = list(_read_paths(paths))
     report = check_resources(resources)
     readable = [one for one in resources if isinstance(one, Resource)]
-    found = (*check_rules(resources), *missing_services(readable), *missing_brokers(readable))
-    report = replace(report, findings=(*report.findings, *found))
+    findings = (*check_rules(resources), *missing_services(readable), *missing_brokers(readable))
+    report = replace(report, findings=(*report.findings, *findings))
     if json:
         print_json(_report_document(report))
     else:

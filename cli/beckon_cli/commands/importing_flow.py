@@ -101,18 +101,18 @@ def find_and_import(
     if how.json and not (how.list_ or folder):
         raise CommandError("--json needs --output or --list: without them manifests are printed", status=2)
     try:
-        found = find()
+        source = find()
         if how.diff and folder:
-            raise SystemExit(_show_differences(found, folder, json=how.json))
+            raise SystemExit(_show_differences(source, folder, json=how.json))
         if how.list_:
-            _show_found(found, json=how.json)
+            _show_found(source, json=how.json)
         else:
-            _write_found(found, where, project, json=how.json)
+            _write_found(source, where, project, json=how.json)
     except (NoSource, NotOurs) as error:
         raise CommandError(str(error), status=2) from None
     except OSError as error:
         raise CommandError(f"cannot read or write {error.filename or folder}: {error.strerror}") from None
-    _require_tools(found, strict=how.strict)
+    _require_tools(source, strict=how.strict)
 
 
 def _require_tools(found: ImportSource[Tool], *, strict: bool) -> None:

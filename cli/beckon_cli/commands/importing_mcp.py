@@ -130,14 +130,14 @@ def _find_signed_in(
 ) -> ImportSource[Tool]:
     """Return the tools that a person who signs in may see; write the sign-in to `--token-file`."""
     with BrowserSignIn(place.url, which.client_id) as browser:
-        found = find_tools(place, replace(wanted, auth=browser.auth), service_of)
+        source = find_tools(place, replace(wanted, auth=browser.auth), service_of)
     if which.token_file:
         sign_in = browser.result()
         if sign_in is None:
             err.print(f"{place} required no sign-in: {which.token_file} is not written")
         else:
             sign_in.write_to(which.token_file)
-    return found
+    return source
 
 
 def _read_auth(file: Path) -> httpx2.Auth:

@@ -23,14 +23,14 @@ def inputs(*, json: bool = False) -> None:
     json
         Print one JSON document instead.
     """
-    found = asyncio.run(_list_forms(load_settings()))
+    forms = asyncio.run(_list_forms(load_settings()))
     if json:
-        print_json(found)
+        print_json(forms)
         return
-    for form in found:
+    for form in forms:
         out.print(Text(f"? {form['name']}: {form['message']}", style="yellow"))
         out.print(Text(f"  {answer_command(form['id'], form['schema'])}"))
-    if not found:
+    if not forms:
         out.print("no tool waits for input")
 
 

@@ -168,8 +168,8 @@ async def _broker(url: str, place: ProbedPlace, run: str, wait: float) -> AsyncI
     """
     restart = _command_restart(place.restart) if place.restart else None
     if place.namespace:
-        async with _cluster_broker(url, place, restart) as found:
-            yield found
+        async with _cluster_broker(url, place, restart) as broker:
+            yield broker
     elif url:
         yield await _embedded_at(
             url,

@@ -32,17 +32,17 @@ def runs(*, status: Status | None = None, agent: str = "", limit: int = 20, json
     json
         Print one JSON document instead.
     """
-    found = asyncio.run(_get_page(load_settings(), "/runs", _check_limit(limit), status=status, agent=agent))
+    page = asyncio.run(_get_page(load_settings(), "/runs", _check_limit(limit), status=status, agent=agent))
     if json:
-        print_json(found)
+        print_json(page)
         return
     print_rows(
         [
             (run["id"], run["status"], _time_ago(run["created_at"]), _tool_names(run), run["question"])
-            for run in found
+            for run in page
         ]
     )
-    if not found:
+    if not page:
         out.print("no runs")
 
 
@@ -56,19 +56,19 @@ def approvals(*, limit: int = 20, json: bool = False) -> None:
     json
         Print one JSON document instead.
     """
-    found = asyncio.run(_get_page(load_settings(), "/approvals", _check_limit(limit)))
+    page = asyncio.run(_get_page(load_settings(), "/approvals", _check_limit(limit)))
     if json:
-        print_json(found)
+        print_json(page)
         return
     rows = [
         (one["response"] or one["run"], call_text(one["name"], one["arguments"]), one["question"])
-        for one in found
+        for one in page
     ]
     print_rows(rows)
-    if not found:
+    if not page:
         out.print("no call waits for a person")
-    elif found[0]["response"]:
-        err.print(f"next: beckon approve {found[0]['response']}", style="dim")
+    elif page[0]["response"]:
+        err.print(f"next: beckon approve {page[0]['response']}", style="dim")
 
 
 async def _get_page(settings: Settings, path: str, limit: int, **query: object) -> list[dict[str, Any]]:

@@ -113,12 +113,12 @@ def parse_document(content: bytes, where: str) -> Any:
 def _read_body(response: httpx.Response, url: str) -> bytes:
     if response.status_code != 200:
         raise BadDescription(f"{url[:200]} answers {response.status_code} {response.reason_phrase}")
-    found = bytearray()
+    body = bytearray()
     for chunk in response.iter_bytes():
-        found += chunk
-        if len(found) > MAX_BYTES:
+        body += chunk
+        if len(body) > MAX_BYTES:
             raise BadDescription(f"{url[:200]} has more than {MAX_BYTES} bytes")
-    return bytes(found)
+    return bytes(body)
 
 
 def _origin_of(url: str) -> tuple[str, str]:

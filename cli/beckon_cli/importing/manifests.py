@@ -90,7 +90,7 @@ def _operations_in(path: Path, source: Source) -> frozenset[str] | None:
 
     Returns `None` for a file that no import of this source has written.
     """
-    found: set[str] = set()
+    operations: set[str] = set()
     for resource in read_file(path):
         if not isinstance(resource, Resource):
             return None
@@ -98,8 +98,8 @@ def _operations_in(path: Path, source: Source) -> frozenset[str] | None:
             what = source.unmark(resource.annotations.get(IMPORTED_FROM, ""))
             if what is None:
                 return None
-            found.add(what)
-    return frozenset(found) or None
+            operations.add(what)
+    return frozenset(operations) or None
 
 
 _STRING = "tag:yaml.org,2002:str"

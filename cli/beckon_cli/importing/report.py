@@ -62,13 +62,13 @@ def find_differences(folder: Path, found: ImportSource[Tool]) -> Iterator[Differ
 
 
 def _imported_before(folder: Path, source: Source) -> dict[str, Resource]:
-    found = {}
+    before = {}
     for resource in read_folder(folder) if folder.is_dir() else ():
         if isinstance(resource, Resource) and resource.kind == "EventType":
             tool = source.unmark(resource.annotations.get(IMPORTED_FROM, ""))
             if tool is not None:
-                found[tool] = resource
-    return found
+                before[tool] = resource
+    return before
 
 
 def _find_changes(before: Resource, now: Tool) -> Iterator[str]:

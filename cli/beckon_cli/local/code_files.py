@@ -32,16 +32,16 @@ class CodeFiles:
         )
 
     def _read(self) -> dict[Path, _Mark]:
-        found: dict[Path, _Mark] = {}
+        marks: dict[Path, _Mark] = {}
         for path in self._paths():
-            if len(found) >= _MOST_FILES:
+            if len(marks) >= _MOST_FILES:
                 break
             try:
                 stat = path.stat()
             except OSError:  # it has just been deleted, or an editor replaces it
                 continue
-            found[path] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        return found
+            marks[path] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        return marks
 
     def _paths(self) -> Iterator[Path]:
         yield from self._named

@@ -43,9 +43,9 @@ class ManifestReport:
             if cause is not None:
                 lines.append(f"{self._offered[name].name} is no longer offered: {describe_finding(cause)}")
                 explained.add(cause)
-        found = dict.fromkeys([*errors, *unserved.values()])
-        lines += [describe_finding(one) for one in found if one not in self._reported | explained]
-        self._offered, self._reported = offered, frozenset(found)
+        findings = dict.fromkeys([*errors, *unserved.values()])
+        lines += [describe_finding(one) for one in findings if one not in self._reported | explained]
+        self._offered, self._reported = offered, frozenset(findings)
         return lines
 
 
@@ -103,22 +103,22 @@ def missing_brokers(resources: Sequence[Resource]) -> Iterator[Finding]:
 def _unserved_services(resources: Sequence[Resource], needs: WantedService) -> dict[_ObjectName, Finding]:
     """Return an error for each object that calls a Service without a process or URL here."""
     missing, known = needs.missing(), _known_services(resources)
-    found: dict[_ObjectName, Finding] = {}
+    findings: dict[_ObjectName, Finding] = {}
     errors: dict[ServiceName, Finding] = {}
     for resource in resources:
         for name in called_services(resource):
             if name in missing:
                 if name not in errors:  # the others that call it have the same cause
                     errors[name] = _unserved_error(resource, name, known, missing[name])
-                found[resource.kind, resource.namespace, resource.name] = errors[name]
+                findings[resource.kind, resource.namespace, resource.name] = errors[name]
     for name in missing.keys() - errors.keys():  # a Broker's dead letters go there
         place = known.get(name)
         origin = place.origin if place else ""
         message = f"nothing serves {name} here: {missing[name]}"
-        found["Service", name.namespace, name.name] = Finding(
+        findings["Service", name.namespace, name.name] = Finding(
             origin, name.namespace, "Service", name.name, "error", "", message
         )
-    return found
+    return findings
 
 
 def _unserved_error(

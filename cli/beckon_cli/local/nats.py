@@ -26,8 +26,8 @@ _HEAD_BYTES = 256 * 1024
 
 def find_program() -> str:
     """Return the path of `nats-server`. Raises `CommandError` where there is none on PATH."""
-    if found := shutil.which(_PROGRAM):
-        return found
+    if program := shutil.which(_PROGRAM):
+        return program
     raise CommandError(
         f"--durable needs {_PROGRAM}, which is not on PATH: install it (Debian: apt-get install {_PROGRAM}; "
         "others: nats.io/download), or name a running server in BECKON_NATS_URL",
@@ -57,8 +57,8 @@ def server_program(url: str, environment: Mapping[str, str], folder: Path = FOLD
 
 def show_addresses(urls: str) -> str:
     """Return the addresses of a list of servers, without user names and passwords."""
-    found = (urlsplit(url) for url in split_urls(urls))
-    return ", ".join(f"{each.scheme}://{each.netloc.rpartition('@')[2]}" for each in found)
+    parts = (urlsplit(url) for url in split_urls(urls))
+    return ", ".join(f"{each.scheme}://{each.netloc.rpartition('@')[2]}" for each in parts)
 
 
 async def find_silent(urls: str) -> str:

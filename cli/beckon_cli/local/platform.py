@@ -235,9 +235,9 @@ class Platform:
         generated = [
             one for one in parse_manifests(self._generated, "generated") if isinstance(one, Resource)
         ]
-        found = with_readiness([*self._folder.resources, *generated])
+        readable = with_readiness([*self._folder.resources, *generated])
         caller = "/beckon/agents/{}/{}".format(*self._own_agent)
-        expected = len(with_addresses(build_catalogue(found, caller), found).tools)
+        expected = len(with_addresses(build_catalogue(readable, caller), readable).tools)
         end = asyncio.get_running_loop().time() + _CATALOGUE_SECONDS
         while asyncio.get_running_loop().time() < end:
             if await read_tool_count(self.addresses.agent) == expected:

@@ -215,8 +215,8 @@ async def try_reply(probe: Probe, case: str) -> Row:
 
 def describe_letters(rows: Iterable[Row]) -> Row:
     """Summarize the dead letters of the failing cases in one row."""
-    found = {row.case: row.dead_letter for row in rows if row.dead_letter}
-    letters = {case: text for case, text in found.items() if text != "none"}
+    by_case = {row.case: row.dead_letter for row in rows if row.dead_letter}
+    letters = {case: text for case, text in by_case.items() if text != "none"}
     code = any("code" in text for text in letters.values())
     reason = any("the tool's text" in text for text in letters.values())
     begun = "not begun" in letters.get("refused-connection", "")
@@ -225,7 +225,7 @@ def describe_letters(rows: Iterable[Row]) -> Row:
         "the tool's text" if reason else "no text of the tool",
         "whether the tool can have begun" if begun else "not whether the tool can have begun",
     ]
-    missing = [TITLES[case] for case, text in found.items() if text == "none"]
+    missing = [TITLES[case] for case, text in by_case.items() if text == "none"]
     if missing:
         parts.append(f"none came for: {', '.join(missing)}")
     verdict = Verdict.GOOD if code and reason and begun and not missing else Verdict.LIMITED

@@ -66,10 +66,10 @@ class ClusterSubscriptions:
         """Delete a Trigger, whatever version it has by now."""
         path = object_path(_VERSION, "triggers", self._namespace, name)
         for attempt in range(_DELETE_ATTEMPTS):
-            found = await self._client.find(path)
-            if found is None:
+            document = await self._client.find(path)
+            if document is None:
                 return
-            metadata = found["metadata"]
+            metadata = document["metadata"]
             try:
                 await self._client.delete(path, metadata["uid"], metadata["resourceVersion"])
             except Refused as error:

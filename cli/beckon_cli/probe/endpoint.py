@@ -205,8 +205,8 @@ def find_own_address(host: str, port: int) -> str:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as probe:
             probe.connect(address)  # of UDP: nothing is sent
-            found: str = probe.getsockname()[0]
+            own: str = probe.getsockname()[0]
     except OSError as error:
         message = f"cannot reach {host}: {error.strerror}; run the probe where the Broker's name is known"
         raise CommandError(message, status=2) from None
-    return found
+    return own

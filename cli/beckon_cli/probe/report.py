@@ -77,8 +77,8 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all rows."""
-        found = {row.verdict for row in self.rows}
-        return next((each for each in (Verdict.BAD, Verdict.LIMITED) if each in found), Verdict.GOOD)
+        verdicts = {row.verdict for row in self.rows}
+        return next((each for each in (Verdict.BAD, Verdict.LIMITED) if each in verdicts), Verdict.GOOD)
 
     def row(self, case: str) -> Row | None:
         """Return the row of a case, `None` if it was not tried."""
@@ -136,9 +136,9 @@ def to_markdown(reports: Sequence[Report]) -> str:
         _table_line(["---"] * (len(reports) + 1)),
     ]
     for case, title in TITLES.items():
-        found = [report.row(case) for report in reports]
-        if any(found):
-            cells = [f"**{row.verdict}**: {describe_row(row)}" if row else NOT_TRIED for row in found]
+        rows = [report.row(case) for report in reports]
+        if any(rows):
+            cells = [f"**{row.verdict}**: {describe_row(row)}" if row else NOT_TRIED for row in rows]
             lines.append(_table_line([title, *cells]))
     return "\n".join(lines) + "\n"
 

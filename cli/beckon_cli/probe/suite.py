@@ -140,8 +140,8 @@ async def _choose_reply_trigger(probe: Probe) -> None:
         if not 200 <= status < 300:
             raise CommandError(f"the Broker at {probe.broker_url} refuses events: status {status}", status=2)
         reply, _, _ = await probe.post(f"a{REPLY_SUFFIX}", replyid="probe")
-        found = await endpoint.wait_for_reply(1, reply, probe.options.wait / _FIRST_POSTS)
-        if found:
+        arrived = await endpoint.wait_for_reply(1, reply, probe.options.wait / _FIRST_POSTS)
+        if arrived:
             break
     else:
         raise CommandError(
@@ -150,10 +150,10 @@ async def _choose_reply_trigger(probe: Probe) -> None:
             status=2,
         )
     # The other Triggers bring it at about the same time, or never.
-    found = await endpoint.wait_for_reply(len(_FILTERS), reply, probe.options.settle)
-    narrow = [name for name in _FILTERS if name in found and not _has_reply(endpoint, name, foreign)]
+    arrived = await endpoint.wait_for_reply(len(_FILTERS), reply, probe.options.settle)
+    narrow = [name for name in _FILTERS if name in arrived and not _has_reply(endpoint, name, foreign)]
     endpoint.reply_trigger = next(
-        iter([*narrow, *(name for name in reversed(list(_FILTERS)) if name in found)])
+        iter([*narrow, *(name for name in reversed(list(_FILTERS)) if name in arrived)])
     )
 
 

@@ -54,11 +54,11 @@ def find_parameters(event_type: EventType) -> DecodedParameters:
     Raises `BrokenPlace` for the first place that is filled and unusable, so that nothing an author wrote is
     silently ignored.
     """
-    for found in _places(event_type):
-        return found
+    for place in _places(event_type):
+        return place
     applied = last_applied(event_type)
-    for found in _places(applied, f"{_annotation(LAST_APPLIED)}, ") if applied else ():
-        return found
+    for place in _places(applied, f"{_annotation(LAST_APPLIED)}, ") if applied else ():
+        return place
     if event_type.schema is not None:
         message = f"{event_type.schema[:80]!r} is not fetched; write a data: URI here, or {_CURE}{PARAMETERS}"
         raise BrokenPlace(event_type.schema_field, "RemoteSchema", message)

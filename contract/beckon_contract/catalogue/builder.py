@@ -66,10 +66,10 @@ def read_declaration(resource: Resource) -> Declared | Refusal | Skipped:
         if why is not None:
             return Skipped(resource.name, resource.namespace, why[0], why[1], resource.origin)
         options = read_options(event_type)
-        found, result = find_parameters(event_type), find_returns(event_type)
-        parameters = _normalised(normalise, found)
+        place, result = find_parameters(event_type), find_returns(event_type)
+        parameters = _normalised(normalise, place)
         returns = None if result is None else _normalised(normalise_result, result)
-        return Declared(event_type, options, parameters, found.place, returns)
+        return Declared(event_type, options, parameters, place.place, returns)
     except InvalidEventType as error:
         first, *others = error.problems
         message = "; ".join([first.message, *map(str, others)])
@@ -165,9 +165,9 @@ class Router:
         if direct:
             return _tool(name, declared, choose_broker(event_type.broker, ()), ()), None
         passing = self.passing(event_type)
-        ready = [found for found in passing if not found.not_ready]
+        ready = [listener for listener in passing if not listener.not_ready]
         broker = choose_broker(stated, ready or passing)
-        routes = tuple(found.trigger.name for found in ready if found.trigger.broker == broker)
+        routes = tuple(listener.trigger.name for listener in ready if listener.trigger.broker == broker)
         tool = _tool(name, declared, broker, routes)
         if routes:
             return tool, None
@@ -199,14 +199,15 @@ class EntryReader:
         and the routes of other types are reused.
         """
         ordered = dict(sorted(event_types.items()))
-        found = dict(zip(ordered, self._declarations.read(ordered), strict=True))
+        declarations = dict(zip(ordered, self._declarations.read(ordered), strict=True))
         same_routes = router is self._router
         known, self._router, self._entries = self._entries, router, {}
-        if len(known) != len(found) or any(
-            key not in known or known[key].found is not declaration for key, declaration in found.items()
+        if len(known) != len(declarations) or any(
+            key not in known or known[key].found is not declaration
+            for key, declaration in declarations.items()
         ):
-            self._assign_names(ordered, found)
-        for key, declaration in found.items():
+            self._assign_names(ordered, declarations)
+        for key, declaration in declarations.items():
             identity = Identity(key.namespace, key.name)
             name, competing_for_it = self._names.get(identity, ""), self._rivals.get(identity, ())
             entry = known.get(key)
@@ -340,11 +341,11 @@ class CatalogueBuilder:
     def build(self, resources: Iterable[Resource | Unreadable]) -> Catalogue:
         """Return the catalogue of these manifests."""
         everything = list(resources)
-        readable = [found for found in everything if isinstance(found, Resource)]
+        readable = [resource for resource in everything if isinstance(resource, Resource)]
         unreadable = [
-            Refusal("", "", "Unreadable", "", found.message, found.origin)
-            for found in everything
-            if isinstance(found, Unreadable)
+            Refusal("", "", "Unreadable", "", resource.message, resource.origin)
+            for resource in everything
+            if isinstance(resource, Unreadable)
         ]
         # In the order of keys, so that messages name the same objects in any order of arrival.
         table = route_table(self._triggers.read(by_key(filter(is_trigger, readable))))

@@ -91,15 +91,15 @@ _SINK = "an undeliverable call shows only as a time-out"
 def check_trigger(resource: Resource) -> Iterator[Finding]:
     """Yield errors and likely mistakes of a Trigger."""
     yield from _check_version(resource)
-    found = read_trigger(resource)
-    if isinstance(found, BrokenTrigger):
-        yield from errors(resource, found.problems)
+    trigger = read_trigger(resource)
+    if isinstance(trigger, BrokenTrigger):
+        yield from errors(resource, trigger.problems)
         return
-    yield from warnings(resource, found.trigger.warnings)
-    if found.catches_all:
+    yield from warnings(resource, trigger.trigger.warnings)
+    if trigger.catches_all:
         message = f"passes every event of the Broker, so {_LOOP}; {_CURE}"
         yield warning(resource, "spec.filter", message)
-    delivery = found.trigger.delivery
+    delivery = trigger.trigger.delivery
     if delivery is not None and delivery.dead_letter is None:
         message = f"replaces the Broker's delivery whole and has no deadLetterSink, so {_SINK}; add one"
         yield warning(resource, "spec.delivery", message)

@@ -100,7 +100,7 @@ class NearMisses:
             self._in_other_namespaces(namespace, attributes),
             self._misspelt(namespace, event_type),
         )
-        reason, miss = next((found for finder in finders for found in finder), NoRoute("NoTrigger", ""))
+        reason, miss = next((problem for finder in finders for problem in finder), NoRoute("NoTrigger", ""))
         if not miss and (namespace, broker) not in self._brokers_with_triggers:
             miss = f"namespace {namespace!r} has no Trigger on Broker {broker!r}"
         message = f"no Trigger brings events of type {event_type!r} from Broker {broker!r} to a service"
@@ -170,22 +170,22 @@ class NearMisses:
     def _brokers_with_triggers(self) -> set[tuple[str, str]]:
         """The Brokers of all Triggers, by namespace and name."""
         listeners = chain(*self._table.by_type.values(), *self._table.untyped.values())
-        return {(found.trigger.namespace, found.trigger.broker) for found in listeners}
+        return {(listener.trigger.namespace, listener.trigger.broker) for listener in listeners}
 
     @cached_property
     def _broken_by_type(self) -> Mapping[tuple[str, str | None], list[BrokenTrigger]]:
-        found: dict[tuple[str, str | None], list[BrokenTrigger]] = {}
+        by_type: dict[tuple[str, str | None], list[BrokenTrigger]] = {}
         for broken in self._table.broken:
             key = broken.resource.namespace, wanted_type(broken.resource.spec)
-            found.setdefault(key, []).append(broken)
-        return found
+            by_type.setdefault(key, []).append(broken)
+        return by_type
 
     @cached_property
     def _by_type_alone(self) -> Mapping[str, list[Listener]]:
-        found: dict[str, list[Listener]] = {}
+        by_type: dict[str, list[Listener]] = {}
         for (_, event_type), listeners in sorted(self._table.by_type.items()):
-            found.setdefault(event_type, []).extend(listeners)
-        return found
+            by_type.setdefault(event_type, []).extend(listeners)
+        return by_type
 
     @cached_property
     def _sorted_types(self) -> Mapping[str, tuple[list[str], list[str]]]:
@@ -194,8 +194,8 @@ class NearMisses:
         for namespace, event_type in self._table.by_type:
             types.setdefault(namespace, []).append(event_type)
         return {
-            namespace: (sorted(found), sorted(text[::-1] for text in found))
-            for namespace, found in types.items()
+            namespace: (sorted(names), sorted(text[::-1] for text in names))
+            for namespace, names in types.items()
         }
 
 

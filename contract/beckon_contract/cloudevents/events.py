@@ -142,9 +142,9 @@ class CloudEvent:
 
 def is_event(headers: RawHeaders) -> bool:
     """Return True if these HTTP headers announce a CloudEvent, in either mode."""
-    found = {name.lower(): value for name, value in headers}
-    content_type = found.get(b"content-type", b"").strip().lower()
-    return content_type.startswith(_STRUCTURED_PREFIX.encode()) or b"ce-specversion" in found
+    named = {name.lower(): value for name, value in headers}
+    content_type = named.get(b"content-type", b"").strip().lower()
+    return content_type.startswith(_STRUCTURED_PREFIX.encode()) or b"ce-specversion" in named
 
 
 def from_http(
@@ -160,20 +160,20 @@ def from_http(
         for name, value in headers
         if (meaning := _header_meaning(name)) is not None
     ]
-    found = dict(pairs)
-    content_type = found.pop("content-type", "").strip()
+    named = dict(pairs)
+    content_type = named.pop("content-type", "").strip()
     if content_type[: len(_STRUCTURED_PREFIX)].lower() == _STRUCTURED_PREFIX:
         return from_structured(body, content_type, relayed=relayed, versions=versions)
-    if len(found) < len(pairs) - bool(content_type):
+    if len(named) < len(pairs) - bool(content_type):
         _refuse_repeated(pairs)
-    every = "".join(found.values())
+    every = "".join(named.values())
     if "%" in every or '"' in every or not every.isascii():
-        found = {name: _decode_header(name, value) for name, value in found.items()}
+        named = {name: _decode_header(name, value) for name, value in named.items()}
     # In binary mode the content type is the attribute, whatever a header of that name says.
-    found.pop("datacontenttype", None)
+    named.pop("datacontenttype", None)
     if content_type:
-        found["datacontenttype"] = content_type
-    return _received(_build(found, body or None, versions), relayed=relayed)
+        named["datacontenttype"] = content_type
+    return _received(_build(named, body or None, versions), relayed=relayed)
 
 
 def from_structured(
@@ -378,10 +378,10 @@ def _check_text(name: str, value: object) -> None:
 
 
 def _check_characters(name: str, value: str) -> None:
-    found = _FORBIDDEN.search(value)
-    if found is not None:
+    match = _FORBIDDEN.search(value)
+    if match is not None:
         raise EventError(
-            f"the attribute {name!r} holds the character U+{ord(found[0]):04X}, "
+            f"the attribute {name!r} holds the character U+{ord(match[0]):04X}, "
             "which CloudEvents does not allow; put such text in the data"
         )
 

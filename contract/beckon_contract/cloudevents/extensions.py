@@ -207,8 +207,8 @@ def is_media_type(text: str | None, *, subtype: bool = True) -> bool:
     """
     if text in (None, "application/json"):
         return True
-    found = _MEDIA_TYPE.match(str(text))
-    return found is not None and not (subtype and found["subtype"] is None)
+    match = _MEDIA_TYPE.match(str(text))
+    return match is not None and not (subtype and match["subtype"] is None)
 
 
 def is_json(content_type: str | None) -> bool:

@@ -117,12 +117,12 @@ def service_of(uri: str, cluster_domain: str = CLUSTER_DOMAIN) -> tuple[str, str
     The URI names it by its DNS name; the result is `None` for other URIs.
     """
     try:
-        found = _DNS_NAME.fullmatch(urlsplit(uri).hostname or "")
+        match = _DNS_NAME.fullmatch(urlsplit(uri).hostname or "")
     except ValueError:
-        found = None
-    if found is None or found["domain"] not in (None, cluster_domain):
+        match = None
+    if match is None or match["domain"] not in (None, cluster_domain):
         return None
-    return found["namespace"], found["name"]
+    return match["namespace"], match["name"]
 
 
 def published_address(status: Mapping[str, object], what: str = "the address") -> Address | None:

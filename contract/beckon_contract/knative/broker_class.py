@@ -76,12 +76,12 @@ def read_request(document: object) -> tuple[list[TriggerState], float]:
     """Return the Triggers and the seconds of a request; raise `ValueError` with the first mistake."""
     if not isinstance(document, Mapping):
         raise ValueError("the request is no JSON object")
-    found, wait = document.get("triggers"), document.get("waitSeconds", 0)
-    if not isinstance(found, list) or len(found) > MAX_STATES:
+    triggers, wait = document.get("triggers"), document.get("waitSeconds", 0)
+    if not isinstance(triggers, list) or len(triggers) > MAX_STATES:
         raise ValueError(f"triggers must be a list of at most {MAX_STATES}")
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= MAX_WAIT:
         raise ValueError(f"waitSeconds must be a number from 0 to {MAX_WAIT:g}")
-    return [_read_state(one) for one in found], float(wait)
+    return [_read_state(one) for one in triggers], float(wait)
 
 
 def in_force_answer(states: Iterable[TriggerState], log: LogReport) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def read_answer(document: object) -> InForceAnswer:
     if not isinstance(document, Mapping) or not isinstance(document.get("routed"), list):
         raise ValueError("the answer has no list routed")
     log = document.get("log")
-    found = log if isinstance(log, Mapping) else {}
-    address, problem, storage = (str(found.get(name) or "") for name in ("address", "problem", "storage"))
-    replicas = found.get("replicas")
+    members = log if isinstance(log, Mapping) else {}
+    address, problem, storage = (str(members.get(name) or "") for name in ("address", "problem", "storage"))
+    replicas = members.get("replicas")
     report = LogReport(address, problem, storage, replicas if isinstance(replicas, int) else 0)
     return InForceAnswer(frozenset(_read_state(one) for one in document["routed"]), report)
 

@@ -114,10 +114,10 @@ def parse_duration(text: str) -> float:
 
     Raises `ValueError` for anything else; years and months have no fixed length.
     """
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text[:40]!r} is no ISO 8601 duration; write PT0.2S, PT30S, PT5M or PT1H30M")
-    amounts = (float(amount.replace(",", ".")) if amount else 0.0 for amount in found.groups())
+    amounts = (float(amount.replace(",", ".")) if amount else 0.0 for amount in match.groups())
     return sum(amount * unit for amount, unit in zip(amounts, _SECONDS, strict=True))
 
 
@@ -168,15 +168,15 @@ def read_destination(fields: Fields, namespace: str) -> Destination:
 def read_reference(fields: Fields, namespace: str) -> Reference:
     """Read a reference made by an object in this namespace and note its mistakes in the report."""
     fields.refuse_unknown(REFERENCE_FIELDS)
-    found = {name: fields.text(name) or "" for name in ("apiVersion", "kind", "name")}
-    for name, value in found.items():
+    texts = {name: fields.text(name) or "" for name in ("apiVersion", "kind", "name")}
+    for name, value in texts.items():
         if not value and not fields.values.get(name):
             fields.problem(name, "missing; a reference needs apiVersion, kind and name")
     return Reference(
-        api_version=found["apiVersion"],
-        kind=found["kind"],
+        api_version=texts["apiVersion"],
+        kind=texts["kind"],
         namespace=fields.text("namespace") or namespace,
-        name=found["name"],
+        name=texts["name"],
     )
 
 

@@ -228,17 +228,17 @@ def _reference(spec: Fields, namespace: str) -> Reference | None:
     if reference is None:
         return None
     _warn_unknown(reference, _REFERENCE)
-    found = {name: reference.text(name) for name in _REFERENCE}
+    texts = {name: reference.text(name) for name in _REFERENCE}
     for name in ("apiVersion", "kind", "name"):
-        if not found[name] and not reference.values.get(name):
+        if not texts[name] and not reference.values.get(name):
             reference.problem(name, "missing; a reference needs apiVersion, kind and name")
-    if found["address"]:
+    if texts["address"]:
         reference.warn("address", "is not looked at: events go to the first address of the object")
     return Reference(
-        api_version=found["apiVersion"] or "",
-        kind=found["kind"] or "",
-        namespace=found["namespace"] or namespace,
-        name=found["name"] or "",
+        api_version=texts["apiVersion"] or "",
+        kind=texts["kind"] or "",
+        namespace=texts["namespace"] or namespace,
+        name=texts["name"] or "",
     )
 
 

@@ -97,14 +97,14 @@ def required_attributes(trigger_spec: Mapping[str, object]) -> dict[str, str]:
 
 def _required_by(elements: list[Fields], depth: int) -> dict[str, str]:
     """Return what the elements of a list require, all of which must pass."""
-    found: dict[str, str] = {}
+    required: dict[str, str] = {}
     for element in elements if depth <= MAX_DEPTH else ():
         exact = element.texts("exact")
         if "" not in exact.values():
-            found |= {name: want for name, want in exact.items() if name not in _OWN_RULES}
+            required |= {name: want for name, want in exact.items() if name not in _OWN_RULES}
         if element.values.get("all"):
-            found |= _required_by(element.children("all"), depth + 1)
-    return found
+            required |= _required_by(element.children("all"), depth + 1)
+    return required
 
 
 def _attributes(spec: Fields) -> EventFilter | None:
@@ -132,8 +132,8 @@ class _Compiler:
 
     def compile_each(self, elements: list[Fields], depth: int) -> list[EventFilter]:
         """Compile a list of elements, skipping empty ones."""
-        found = (self.compile(element, depth) for element in elements)
-        return [event_filter for event_filter in found if event_filter is not None]
+        compiled = (self.compile(element, depth) for element in elements)
+        return [event_filter for event_filter in compiled if event_filter is not None]
 
     def compile(self, fields: Fields, depth: int) -> EventFilter | None:
         """Compile one element; return `None` if it is empty."""

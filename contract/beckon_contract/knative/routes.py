@@ -81,12 +81,12 @@ class RouteTable:
 
     def passing(self, namespace: str, attributes: Attributes) -> list[Listener]:
         """Return the Triggers of a namespace passing this event, by name, ready or not."""
-        found = [
+        passing = [
             listener
             for listener in self.candidates(namespace, str(attributes["type"]))
             if listener.trigger.filter(attributes)
         ]
-        return sorted(found, key=lambda listener: listener.trigger.name)
+        return sorted(passing, key=lambda listener: listener.trigger.name)
 
 
 def is_trigger(resource: Resource) -> bool:
@@ -113,14 +113,14 @@ def read_trigger(resource: Resource, *, controlled: bool = False) -> Listener | 
 def route_table(triggers: Iterable[Listener | BrokenTrigger]) -> RouteTable:
     """Index Triggers by namespace and by their exact type."""
     table = RouteTable()
-    for found in triggers:
-        if isinstance(found, BrokenTrigger):
-            table.broken.append(found)
-        elif found.wanted_type is None:
-            table.untyped.setdefault(found.trigger.namespace, []).append(found)
+    for trigger in triggers:
+        if isinstance(trigger, BrokenTrigger):
+            table.broken.append(trigger)
+        elif trigger.wanted_type is None:
+            table.untyped.setdefault(trigger.trigger.namespace, []).append(trigger)
         else:
-            key = found.trigger.namespace, found.wanted_type
-            table.by_type.setdefault(key, []).append(found)
+            key = trigger.trigger.namespace, trigger.wanted_type
+            table.by_type.setdefault(key, []).append(trigger)
     return table
 
 
@@ -175,8 +175,8 @@ def _common_type(elements: list[object]) -> str | None:
         if not isinstance(element, Mapping):
             continue
         exact, expression = element.get("exact"), element.get("cesql")
-        if isinstance(expression, str) and (found := _TYPE_EQUALS.fullmatch(expression)):
-            return found[2]
+        if isinstance(expression, str) and (match := _TYPE_EQUALS.fullmatch(expression)):
+            return match[2]
         if isinstance(exact, Mapping) and "" not in exact.values() and (wanted := _type_of(exact)):
             return wanted
     return None

@@ -129,8 +129,8 @@ def parse_broker(resource: Resource) -> Broker:
 
 def _check_kind(resource: Resource, kind: str, report: ReportProblem) -> None:
     if (resource.group, resource.kind) != (GROUP, kind):
-        found = f"{resource.api_version} {resource.kind}"
-        report.problems.append(FieldProblem("kind", f"must be a {kind} of {GROUP}, not {found}"))
+        actual = f"{resource.api_version} {resource.kind}"
+        report.problems.append(FieldProblem("kind", f"must be a {kind} of {GROUP}, not {actual}"))
 
 
 def _broker_name(spec: Fields) -> str:

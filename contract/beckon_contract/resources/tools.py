@@ -306,11 +306,11 @@ def ready_from(conditions: Iterable[Condition]) -> Condition:
     The first of them that is not True decides. Where all are, Ready is True, and a condition that
     only warns gives it its reason: `kubectl get tools` shows no other.
     """
-    found = list(conditions)
-    for one in found:
+    known = list(conditions)
+    for one in known:
         if one.type in _DECIDING and one.status != "True":
             return Condition(READY, one.status, one.reason, one.message)
-    for one in found:
+    for one in known:
         if one.type in _WARNING and one.status == "False":
             return Condition(READY, "True", one.reason, one.message)
     return Condition(READY, "True", "Ready")

@@ -107,10 +107,10 @@ def _with_integers(value: dict[str, Any], validator: Validator) -> dict[str, Any
         return value
     with_fractions = _replaced(value, (), lambda _, number: 0.5 if number.is_integer() else number)
     wanted = {place for error in validator.errors(with_fractions) for place in _integer_places(error)}
-    found: dict[str, Any] = _replaced(
+    replaced: dict[str, Any] = _replaced(
         value, (), lambda place, number: int(number) if place in wanted and number.is_integer() else number
     )
-    return found
+    return replaced
 
 
 def _whole_floats(value: object) -> Iterator[bool]:

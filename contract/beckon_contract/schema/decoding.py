@@ -117,12 +117,12 @@ def _parse(text: str) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found and found[name] != value:
+        if name in members and members[name] != value:
             raise _RefusedError(f"`{name[:60]}` is given twice with different values; give it once")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _finite(digits: str) -> float:
@@ -174,7 +174,7 @@ def _parse_literal(text: str) -> Any:
     A text is refused if Python would read it differently from its meaning: escapes unknown to JSON, as in a
     Windows path, and the cases of `_is_ambiguous`.
     """
-    if any(found[1] not in _ESCAPED for found in _ESCAPE.finditer(text)):
+    if any(escape[1] not in _ESCAPED for escape in _ESCAPE.finditer(text)):
         raise UndecodableError("an escape that JSON has not")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a number run into a word, for one, is only warned about

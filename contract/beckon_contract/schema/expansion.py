@@ -46,13 +46,13 @@ def absorb(base: Schema, branches: Sequence[Schema]) -> Schema:
     Each property that any branch has becomes one of the object; required is what all branches require. A
     property that only some branches describe is taken as they describe it.
     """
-    found: dict[str, list[Any]] = {}
+    members: dict[str, list[Any]] = {}
     for branch in branches:
         for name, schema in _map(branch, "properties").items():
-            if schema not in found.setdefault(name, []):
-                found[name].append(schema)
+            if schema not in members.setdefault(name, []):
+                members[name].append(schema)
     offered = {
-        name: schemas[0] if len(schemas) == 1 else {"anyOf": schemas} for name, schemas in found.items()
+        name: schemas[0] if len(schemas) == 1 else {"anyOf": schemas} for name, schemas in members.items()
     }
     merged = _both(base, {"properties": offered} if offered else {})
     everywhere = [name for name in _names(branches[0]) if all(name in _names(branch) for branch in branches)]
@@ -276,8 +276,8 @@ class Expansion:
 
     def __init__(self, schema: Schema) -> None:
         """Take the definitions of a schema in normal form."""
-        found = schema.get("$defs")
-        self.definitions: Schema = found if isinstance(found, dict) else {}
+        definitions = schema.get("$defs")
+        self.definitions: Schema = definitions if isinstance(definitions, dict) else {}
         self._left = MAX_SCHEMAS
         self._referred: dict[str, None] = {}
 

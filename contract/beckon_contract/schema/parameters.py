@@ -270,12 +270,12 @@ def _inside(path: Path, name: object) -> Path:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} is there twice in one object")
-    return found
+    return members
 
 
 def _refuse_constant(name: str) -> None:

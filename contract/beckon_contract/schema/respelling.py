@@ -44,8 +44,8 @@ def _read(name: str) -> Schema | None:
         return {"type": "string", "format": _FORMATS[name]}
     if name in _ANYTHING:
         return {}
-    if found := _LIST.fullmatch(name):
-        return _read_list(found)
+    if match := _LIST.fullmatch(name):
+        return _read_list(match)
     if "|" in name:
         return _read_union(name)
     return None
@@ -120,14 +120,14 @@ def _respell_type(schema: Schema, path: Path) -> None:
 
 
 def _read_type(name: str, path: Path) -> Schema:
-    found = read_type(name)
-    if found is None:
+    type_read = read_type(name)
+    if type_read is None:
         raise refuse(
             "UnknownType",
             (*path, "type"),
             f"{name[:40]!r} is no type; write string, integer, number, boolean, array, object or null",
         )
-    return found
+    return type_read
 
 
 def _merge(schema: Schema, notation: Schema) -> None:

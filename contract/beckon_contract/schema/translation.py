@@ -221,10 +221,10 @@ class _Translation:
         return {keyword: value}
 
     def _shorthand(self, name: str, path: Path) -> Schema:
-        found = read_type(name)
-        if found is None:
+        type_read = read_type(name)
+        if type_read is None:
             raise refuse("NotASchema", path, f'{name[:40]!r} is no schema; write {{"type": "string"}}')
-        return found
+        return type_read
 
     def _reference(self, ref: Any, path: Path, base: str) -> str:
         if not isinstance(ref, str):

@@ -51,10 +51,10 @@ class Validator:
 
     def problems(self, value: object) -> tuple[str, ...]:
         """Return the problems of a value in words, empty for a valid one."""
-        found = list(dict.fromkeys(self._describe(error) for error in self.errors(value)))
-        if len(found) > MAX_PROBLEMS:
-            found[MAX_PROBLEMS:] = [f"and {len(found) - MAX_PROBLEMS} more"]
-        return tuple(found)
+        problems = list(dict.fromkeys(self._describe(error) for error in self.errors(value)))
+        if len(problems) > MAX_PROBLEMS:
+            problems[MAX_PROBLEMS:] = [f"and {len(problems) - MAX_PROBLEMS} more"]
+        return tuple(problems)
 
     def outer_schema(self, error: jsonschema_rs.ValidationError) -> Schema:
         """Return the schema with the keyword of an error.
@@ -179,10 +179,10 @@ class _Coercion:
         return len(self.repairs) > before
 
     def _repair(self, error: jsonschema_rs.ValidationError) -> bool:
-        found = self._find(error)
-        if found is None:
+        location = self._find(error)
+        if location is None:
             return False
-        holder, key = found
+        holder, key = location
         if holder[key] in (None, "") and self._drop_empty(holder, key, error):
             return self._note("empty_left_out")
         match error.kind:

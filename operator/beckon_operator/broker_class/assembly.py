@@ -85,5 +85,5 @@ class BrokerClass:
 
     async def _serves_policies(self) -> bool:
         """Return True if the API server has EventPolicies: Knative before 1.15 has none."""
-        found = await self._api.find(f"/apis/{event_policies.API_VERSION}") or {}
-        return any(one.get("name") == event_policies.PLURAL for one in found.get("resources") or ())
+        document = await self._api.find(f"/apis/{event_policies.API_VERSION}") or {}
+        return any(one.get("name") == event_policies.PLURAL for one in document.get("resources") or ())

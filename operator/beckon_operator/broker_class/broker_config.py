@@ -51,10 +51,10 @@ async def read_config(api: ApiClient, ref: Reference) -> BrokerConfig:
     what = f"{ref.kind} {ref.namespace}/{ref.name}"
     if (ref.api_version, ref.kind) != ("v1", "ConfigMap"):
         raise InvalidConfig(f"spec.config names {what} ({ref.api_version}); it must be a ConfigMap (v1)")
-    found = await api.find(object_path("v1", "configmaps", ref.namespace, ref.name))
-    if found is None:
+    config_map = await api.find(object_path("v1", "configmaps", ref.namespace, ref.name))
+    if config_map is None:
         raise InvalidConfig(f"{what} does not exist; spec.config of a Broker cannot be changed: create it")
-    return parse_config(found.get("data") or {}, what)
+    return parse_config(config_map.get("data") or {}, what)
 
 
 def parse_config(data: Mapping[str, Any], what: str) -> BrokerConfig:
@@ -92,9 +92,9 @@ def compare_config(config: BrokerConfig, log: LogReport, secret: str) -> str:
         (REPLICAS, str(config.replicas or ""), str(log.replicas or 1)),
     )
     differing = [
-        f"{key} is {wants}, but the broker's pods have {found}"
-        for key, wants, found in pairs
-        if wants != found and wants
+        f"{key} is {wants}, but the broker's pods have {actual}"
+        for key, wants, actual in pairs
+        if wants != actual and wants
     ]
     if not differing:
         return ""
@@ -107,7 +107,7 @@ def compare_config(config: BrokerConfig, log: LogReport, secret: str) -> str:
 
 def _servers(url: str) -> frozenset[str]:
     """Return the servers in a list of URLs as HOST:PORT; none if one of them is no address of NATS."""
-    found = set()
+    servers = set()
     for part in filter(None, (one.strip() for one in url.split(","))):
         try:
             parts = urlsplit(part)
@@ -116,8 +116,8 @@ def _servers(url: str) -> frozenset[str]:
             return frozenset()
         if parts.scheme not in {"nats", "tls"} or not parts.hostname:
             return frozenset()
-        found.add(f"{parts.hostname}:{port}")
-    return frozenset(found)
+        servers.add(f"{parts.hostname}:{port}")
+    return frozenset(servers)
 
 
 def _hosts(address: str) -> frozenset[str]:

@@ -65,26 +65,26 @@ class BrokerSlices:
 
     def pods(self) -> dict[str, str]:
         """Return the base URLs of the ready pods by name."""
-        return {name: url for _, found in self._slices.values() for name, url in found.items()}
+        return {name: url for _, pods in self._slices.values() for name, url in pods.items()}
 
     def ingress_pods(self) -> set[str]:
         """Return the names of the ready pods of the ingress."""
-        found = (pods for service, pods in self._slices.values() if service == self._ingress)
-        return {name for pods in found for name in pods}
+        slices = (pods for service, pods in self._slices.values() if service == self._ingress)
+        return {name for pods in slices for name in pods}
 
 
 def _read_slice(document: Document) -> Mapping[str, str]:
     ports = document.get("ports") or ()
     port = next((one.get("port") for one in ports if one.get("name") == "http"), None)
     port = port or next((one.get("port") for one in ports), None)
-    found = {}
+    pods = {}
     for endpoint in (document.get("endpoints") or ()) if port else ():
         addresses, target = endpoint.get("addresses") or (), endpoint.get("targetRef") or {}
         # Without the condition an endpoint counts as ready (discovery/v1, EndpointConditions).
         if addresses and (endpoint.get("conditions") or {}).get("ready") is not False:
             host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
-            found[str(target.get("name") or addresses[0])] = f"http://{host}:{port}"
-    return found
+            pods[str(target.get("name") or addresses[0])] = f"http://{host}:{port}"
+    return pods
 
 
 class BrokerPods:
@@ -180,18 +180,18 @@ class BrokerPods:
             wanted = self._wanted.items() if self._leads() else ()
             states = [state for key, state in wanted if pod.in_force.get(key) != state]
             try:
-                found = await pod.send(session, states[:MAX_STATES])
+                answer = await pod.send(session, states[:MAX_STATES])
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
                 self._note_silence(pod, error)
                 await pauses.wait()
                 continue
             pauses.reset()
-            for state in found:
+            for state in answer:
                 pod.in_force[state.namespace, state.name] = state
             self._look()
-            for state in found:
+            for state in answer:
                 self._check((state.namespace, state.name))
-            if len(found) < len(states):
+            if len(answer) < len(states):
                 continue
             try:
                 async with asyncio.timeout(_REPORT_SECONDS):

@@ -37,17 +37,17 @@ class ChangeQueue(KeyedQueue[Dependent]):
             self.put_trigger((one.namespace, one.name))
 
     def _observe(self, kind: Kind, old: ObservedObject | None, new: ObservedObject | None) -> None:
-        found = new or old
-        if found is None or kind.name not in (BROKERS.name, TRIGGERS.name):
+        changed = new or old
+        if changed is None or kind.name not in (BROKERS.name, TRIGGERS.name):
             return
-        key = found.namespace, found.name
+        key = changed.namespace, changed.name
         if kind.name == TRIGGERS.name:
             self._index(old, new)
             self.put_trigger(key)
         elif any(one is not None and is_of_class(one.resource) for one in (old, new)):
             self.put((BROKERS.name, *key))
             for name in self._by_broker.get(key, ()):
-                self.put_trigger((found.namespace, name))
+                self.put_trigger((changed.namespace, name))
 
     def _index(self, old: ObservedObject | None, new: ObservedObject | None) -> None:
         """Index a Trigger by its Broker."""

@@ -69,16 +69,16 @@ def refuse_address(address: Address, what: str) -> Unresolved | None:
 
 
 def _address_of(ref: Reference, find: Find, cluster_domain: str) -> Resolution:
-    found = find(ref)
-    if isinstance(found, NotFound):
-        return Unresolved(found.message)
-    if isinstance(found, Pending):
-        return found
+    document = find(ref)
+    if isinstance(document, NotFound):
+        return Unresolved(document.message)
+    if isinstance(document, Pending):
+        return document
     if (ref.api_version, ref.kind) == ("v1", "Service"):
         return Address(f"http://{ref.name}.{ref.namespace}.svc.{cluster_domain}")
     what = f"{ref.kind} {ref.namespace}/{ref.name} ({ref.api_version})"
     try:
-        address = published_address(found.status, f"the address of {what}")
+        address = published_address(document.status, f"the address of {what}")
     except Unaddressable as error:
         return Unresolved(str(error))
     if address is None:

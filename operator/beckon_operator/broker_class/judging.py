@@ -137,8 +137,8 @@ class ClassJudge:
 
     def _judge_trigger(self, item: Dependent, trigger: Resource, now: str) -> Judgement:
         name = broker_of(trigger)
-        found = self.cluster.objects_of(BROKERS).find_object(trigger.namespace, name)
-        broker = found.resource if found is not None and not found.leaving else None
+        observed = self.cluster.objects_of(BROKERS).find_object(trigger.namespace, name)
+        broker = observed.resource if observed is not None and not observed.leaving else None
         # Without a Broker a Trigger has no class; it is judged if it was of this class before.
         if not (is_of_class(broker) if broker is not None else _was_of_class(trigger)):
             self._forget(item)
@@ -209,12 +209,12 @@ class ClassJudge:
         if known and known.spec == resource.spec and known.annotations == resource.annotations:
             return known
         try:
-            found = _ParsedObject(resource.spec, resource.annotations, parse(resource))
+            parsed = _ParsedObject(resource.spec, resource.annotations, parse(resource))
         except InvalidResource as error:
             problems = [str(one) for one in error.problems]
-            found = _ParsedObject(resource.spec, resource.annotations, None, problems)
-        self._parsed[item] = found
-        return found
+            parsed = _ParsedObject(resource.spec, resource.annotations, None, problems)
+        self._parsed[item] = parsed
+        return parsed
 
     def _may_wait(self, item: Dependent) -> bool:
         return time.monotonic() - self._since.setdefault(item, time.monotonic()) < LONG_SECONDS

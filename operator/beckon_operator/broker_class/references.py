@@ -109,9 +109,9 @@ class _FollowedKind:
     complete: bool = False
 
     def find(self, reference: Reference) -> LookUp:
-        found = self.objects.get((reference.namespace, reference.name))
-        if found is not None:
-            return found
+        document = self.objects.get((reference.namespace, reference.name))
+        if document is not None:
+            return document
         if self.problem:
             return NotFound(self.problem)
         if not self.complete:
@@ -126,9 +126,9 @@ class _FollowedKind:
         self.dependents.setdefault(name, set()).add(dependent)
 
     def remove_dependent(self, name: tuple[str, str], dependent: Dependent) -> None:
-        found = self.dependents.get(name, set())
-        found.discard(dependent)
-        if not found:
+        dependents = self.dependents.get(name, set())
+        dependents.discard(dependent)
+        if not dependents:
             self.dependents.pop(name, None)
 
     async def follow(self, api: ApiClient, namespaces: tuple[str, ...]) -> None:
@@ -162,9 +162,9 @@ class _FollowedKind:
 
     def put(self, document: Document) -> None:
         """Take an object of the collection."""
-        name, found = name_of(document), _read_referenced(document)
-        if self.objects.get(name) != found:
-            self.objects[name] = found
+        name, referenced = name_of(document), _read_referenced(document)
+        if self.objects.get(name) != referenced:
+            self.objects[name] = referenced
             self._report(name)
 
     def drop(self, namespace: str, name: str) -> None:

@@ -54,8 +54,8 @@ def changed_fields(observed: Mapping[str, Any], wanted: Mapping[str, Any]) -> di
 
 def is_condition_true(status: Mapping[str, Any], name: str) -> bool:
     """Return True if a status has this condition, and it is met."""
-    found = condition(status, name)
-    return found is not None and found.status == "True"
+    state = condition(status, name)
+    return state is not None and state.status == "True"
 
 
 def find_false(conditions: Iterable[Condition]) -> Condition | None:
@@ -65,8 +65,8 @@ def find_false(conditions: Iterable[Condition]) -> Condition | None:
 
 def _lacks(observed: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> bool:
     """Return True if a mapping in a status differs in one of these entries."""
-    found = observed.get(name)
-    return not isinstance(found, Mapping) or any(found.get(key) != one for key, one in value.items())
+    actual = observed.get(name)
+    return not isinstance(actual, Mapping) or any(actual.get(key) != one for key, one in value.items())
 
 
 def _to_document(one: Condition, observed: Resource, now: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _to_document(one: Condition, observed: Resource, now: str) -> dict[str, Any]
 def _time_before(one: Condition, observed: Resource) -> str:
     """Return the time of a condition whose status stays as it is, "" if there is none."""
     written = observed.status.get("conditions")
-    for found in written if isinstance(written, list) else ():
-        if isinstance(found, Mapping) and found.get("type") == one.type and found.get("status") == one.status:
-            return str(found.get("lastTransitionTime") or "")
+    for each in written if isinstance(written, list) else ():
+        if isinstance(each, Mapping) and each.get("type") == one.type and each.get("status") == one.status:
+            return str(each.get("lastTransitionTime") or "")
     return ""

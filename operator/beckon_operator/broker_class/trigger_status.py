@@ -120,8 +120,8 @@ def _judge_broker(facts: TriggerFacts) -> Condition:
 def _judge_subscriber(facts: TriggerFacts) -> Condition:
     if facts.problems:
         return Condition(SUBSCRIBER_RESOLVED, "False", "InvalidSpec", "; ".join(facts.problems))
-    found = facts.subscriber
-    problem = refuse_address(found, "the subscriber") if isinstance(found, Address) else found
+    subscriber = facts.subscriber
+    problem = refuse_address(subscriber, "the subscriber") if isinstance(subscriber, Address) else subscriber
     if isinstance(problem, Unresolved):
         return Condition(SUBSCRIBER_RESOLVED, "False", problem.reason or _UNRESOLVED, problem.message)
     return true_condition(SUBSCRIBER_RESOLVED)

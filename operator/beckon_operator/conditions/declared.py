@@ -26,19 +26,19 @@ _CURE = f"write the JSON Schema in annotation {PARAMETERS} of the EventType, whe
 
 def judge_declared(entry: Entry, history: History, *, remembered: bool) -> Condition:
     """Return the condition; `remembered` parameters are no longer on the EventType."""
-    found = entry.found
-    if isinstance(found, Refusal):
+    declared = entry.found
+    if isinstance(declared, Refusal):
         return Condition(
-            DECLARED, "False", found.reason, f"EventType {found.event_type}, {_refusal_text(found)}"
+            DECLARED, "False", declared.reason, f"EventType {declared.event_type}, {_refusal_text(declared)}"
         )
-    if not isinstance(found, Declared):
-        return Condition(DECLARED, "False", found.reason, found.message)
-    if found.parameters_from == NOWHERE:
-        return _without_parameters(found.event_type, history)
-    doubt = _find_doubt(found, history, remembered=remembered)
+    if not isinstance(declared, Declared):
+        return Condition(DECLARED, "False", declared.reason, declared.message)
+    if declared.parameters_from == NOWHERE:
+        return _without_parameters(declared.event_type, history)
+    doubt = _find_doubt(declared, history, remembered=remembered)
     if doubt:
         return Condition(DECLARED, "True", "ParametersMayBeStale", f"{doubt}; {_CURE}")
-    message = f"parameters from {found.parameters_from}"
+    message = f"parameters from {declared.parameters_from}"
     if entry.rivals and entry.tool is not None:
         others = ", ".join(str(rival.name) for rival in entry.rivals[:3])
         message = (

@@ -88,15 +88,15 @@ def version_document(version: ObjectVersion) -> dict[str, Any]:
 def read_last_ready(status: Mapping[str, Any]) -> tuple[ObjectVersion, ...]:
     """Return the versions in the status of a Tool; malformed ones are skipped."""
     written = status.get(FIELD)
-    found = []
+    versions = []
     for one in written if isinstance(written, list) else ():
         if not isinstance(one, Mapping):
             continue
         kind, name, uid = (one.get(field) for field in ("kind", "name", "uid"))
         generation = one.get("generation", 0)
         if isinstance(kind, str) and isinstance(name, str) and isinstance(uid, str):
-            found.append(ObjectVersion(kind, name, uid, generation if isinstance(generation, int) else -1))
-    return tuple(found)
+            versions.append(ObjectVersion(kind, name, uid, generation if isinstance(generation, int) else -1))
+    return tuple(versions)
 
 
 def _to_version(resource: Resource) -> ObjectVersion:

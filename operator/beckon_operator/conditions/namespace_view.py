@@ -99,9 +99,9 @@ def same_place(one: str, other: str) -> bool:
 def _parse_place(url: str) -> tuple[str, str, int | None, str]:
     parts = urlsplit(url)
     host = parts.hostname or ""
-    found = _IN_CLUSTER.fullmatch(host)
-    if found:
-        host = f"{found[1]}.{found[2]}.svc"
+    match = _IN_CLUSTER.fullmatch(host)
+    if match:
+        host = f"{match[1]}.{match[2]}.svc"
     return parts.scheme, host, parts.port or _PORTS.get(parts.scheme), parts.path.rstrip("/")
 
 
@@ -145,8 +145,8 @@ class NamespaceView:
 
     def listeners_for(self, event_type: str) -> dict[str, Listener]:
         """Return the Triggers with a filter open to this type, by name."""
-        found = self.router.table.candidates(self.namespace, event_type)
-        return {listener.trigger.name: listener for listener in found}
+        candidates = self.router.table.candidates(self.namespace, event_type)
+        return {listener.trigger.name: listener for listener in candidates}
 
     def reply_listeners(self, broker: str, attribute: str = "") -> list[Listener]:
         """Return the Triggers of a Broker for replies with this attribute, or the usual one, by name.
@@ -162,8 +162,8 @@ class NamespaceView:
             attribute or self.rules.reply_attribute: "token",
         }
         untyped = self.router.table.untyped.get(self.namespace, ())
-        found = [one for one in untyped if one.trigger.broker == broker and one.trigger.filter(reply)]
-        return sorted(found, key=lambda listener: listener.trigger.name)
+        listeners = [one for one in untyped if one.trigger.broker == broker and one.trigger.filter(reply)]
+        return sorted(listeners, key=lambda listener: listener.trigger.name)
 
     def is_stamping(self, broker: str) -> bool:
         """Return True if a Broker writes the reply attribute into each reply itself."""

@@ -290,10 +290,10 @@ def judge_dead_lettered(tool: Tool, view: NamespaceView) -> Condition:
     by_broker = view.judge_once_per_broker(
         DEAD_LETTERED, tool.broker, lambda: _judge_broker_delivery(tool.broker, broker, view)
     )
-    found = [_judge_trigger_delivery(listeners[name], view) or by_broker for name in tool.routes] or [
+    deliveries = [_judge_trigger_delivery(listeners[name], view) or by_broker for name in tool.routes] or [
         by_broker
     ]
-    return next((one for one in found if one.status != "True"), found[0])
+    return next((one for one in deliveries if one.status != "True"), deliveries[0])
 
 
 def _judge_trigger_delivery(listener: Listener, view: NamespaceView) -> Condition | None:

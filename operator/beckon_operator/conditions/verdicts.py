@@ -134,8 +134,8 @@ class NamespaceJudge:
         `touched` are the types in the filters of all Triggers that differ from the last time, `None` if any
         may differ. A verdict with the same result is the same object as before.
         """
-        found = {one.resource.key: one for one in event_types}
-        resources = {key: one.resource for key, one in found.items()}
+        by_key = {one.resource.key: one for one in event_types}
+        resources = {key: one.resource for key, one in by_key.items()}
         entries = self._reader.read(resources, view.router, touched)
         self.undescribed = {
             entry.resource.name: UndescribedEventType(entry.resource, entry.found.message)
@@ -145,7 +145,7 @@ class NamespaceJudge:
         # What a Trigger is to a tool shows in its entry, unless the Trigger is one for any type.
         reusable, self._view = touched is not None or view is self._view, view
         self._judged = {
-            entry.resource.name: self._judge_one(entry, found[entry.resource.key], view, reusable=reusable)
+            entry.resource.name: self._judge_one(entry, by_key[entry.resource.key], view, reusable=reusable)
             for entry in entries
             if not isinstance(entry.found, Skipped)
         }
@@ -191,13 +191,13 @@ def _last_ready(tool: Tool, routes: Iterable[CallRoute], view: NamespaceView) ->
         return ()
     replies = (one.trigger.name for one in reply_triggers(tool.broker, view))
     names = sorted({*(one.trigger for one in routes), *replies})
-    found = (view.last_ready.broker_version(tool.broker), *map(view.last_ready.trigger_version, names))
-    return tuple(version for version in found if version is not None)
+    versions = (view.last_ready.broker_version(tool.broker), *map(view.last_ready.trigger_version, names))
+    return tuple(version for version in versions if version is not None)
 
 
 def _declares_the_same(known: _Judged, entry: Entry, observed: ObservedObject) -> bool:
     """Return True if the inputs of the condition Declared are unchanged."""
-    before, names = known.entry, [found.tool.name if found.tool else "" for found in (known.entry, entry)]
+    before, names = known.entry, [each.tool.name if each.tool else "" for each in (known.entry, entry)]
     return (
         before.found is entry.found
         and before.rivals == entry.rivals

@@ -82,8 +82,8 @@ def subscriber_url(trigger: Resource) -> str:
     """Return the address to which a Trigger delivers, "" if it is not known yet."""
     subscriber = trigger.spec.get("subscriber")
     written = subscriber.get("uri") if isinstance(subscriber, Mapping) and not subscriber.get("ref") else None
-    found = written or trigger.status.get("subscriberUri")
-    return found if isinstance(found, str) else ""
+    url = written or trigger.status.get("subscriberUri")
+    return url if isinstance(url, str) else ""
 
 
 def leads_to_shim(trigger: Resource, rules: JudgingRules) -> bool:
@@ -122,12 +122,12 @@ def plan_triggers(
     changes, problems = list[Change](), list[Problem]()
     for task in _tasks_of(broker, use or BrokerUse(), rules):
         own, taken = next((one for one in managed if one.name == task.name), None), named.get(task.name)
-        found = _plan_task(broker, task, own, [one for one in read if _does(one, task)])
-        if found is not None and found.action == "create" and taken is not None:
+        change = _plan_task(broker, task, own, [one for one in read if _does(one, task)])
+        if change is not None and change.action == "create" and taken is not None:
             where = "is being deleted" if taken.leaving else "was written by others, and does other work"
             problems.append(Problem(task.name, f"a Trigger of this name {where}; rename it"))
-        elif found is not None:
-            changes.append(found)
+        elif change is not None:
+            changes.append(change)
     return changes, problems
 
 
@@ -201,11 +201,11 @@ def _merge_change(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[
         name: None for name, value in stored.items() if name not in wanted and value != {}
     }
     for name, value in wanted.items():
-        found = stored.get(name)
-        if isinstance(value, Mapping) and isinstance(found, Mapping):
-            if inner := _merge_change(found, value):
+        actual = stored.get(name)
+        if isinstance(value, Mapping) and isinstance(actual, Mapping):
+            if inner := _merge_change(actual, value):
                 change[name] = inner
-        elif found != value:
+        elif actual != value:
             change[name] = value
     return change
 
@@ -231,7 +231,7 @@ def plan_timeout(broker: Resource, longest_call: float) -> dict[str, Any] | None
     if broker.annotations.get(CLASS_ANNOTATION) not in _LIMITED_CLASSES or not isinstance(delivery, Mapping):
         return None
     wanted = f"PT{math.ceil(min(max(_LEAST, longest_call), _LONGEST))}S"
-    found = delivery.get("timeout")
-    if not delivery or found == wanted or (found and found != broker.annotations.get(TIMEOUT_WRITTEN)):
+    timeout = delivery.get("timeout")
+    if not delivery or timeout == wanted or (timeout and timeout != broker.annotations.get(TIMEOUT_WRITTEN)):
         return None
     return {"metadata": {"annotations": {TIMEOUT_WRITTEN: wanted}}, "spec": {"delivery": {"timeout": wanted}}}

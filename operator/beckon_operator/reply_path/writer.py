@@ -204,8 +204,8 @@ class ReplyPath:
             self._post_event(broker, NOT_WRITTEN, f"calls through this Broker are not answered: {text}")
 
     def _observe(self, kind: Kind, old: ObservedObject | None, new: ObservedObject | None) -> None:
-        if kind.name == BROKERS.name and (found := new or old):
-            self._queue.put((found.namespace, found.name))
+        if kind.name == BROKERS.name and (broker := new or old):
+            self._queue.put((broker.namespace, broker.name))
         elif kind.name == TRIGGERS.name:
             for key in self._index(old, new):
                 self._queue.put(key)

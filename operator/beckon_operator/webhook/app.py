@@ -33,14 +33,14 @@ def review_app(metrics: WebhookMetrics, draining: Draining) -> web.Application:
     async def mutate(request: web.Request) -> web.Response:
         body = await _json_body(request)
         try:
-            found = answer_review(body)
+            answer = answer_review(body)
         except Malformed as error:
             metrics.count_review("malformed")
             raise refuse_request(400, "malformed-review", "Not an AdmissionReview", str(error)) from None
-        metrics.count_review(found.outcome)
-        if found.outcome not in {Outcome.NOTHING, Outcome.PRESENT}:
-            logger.info("schemaData of EventType %s: %s", found.subject, found.outcome)
-        response = web.json_response(found.to_review())
+        metrics.count_review(answer.outcome)
+        if answer.outcome not in {Outcome.NOTHING, Outcome.PRESENT}:
+            logger.info("schemaData of EventType %s: %s", answer.subject, answer.outcome)
+        response = web.json_response(answer.to_review())
         if draining.begun:
             response.force_close()
         return response

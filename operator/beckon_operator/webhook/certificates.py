@@ -124,11 +124,11 @@ def new_serving(
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
     """Return the DNS names and IP addresses of a certificate."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return frozenset()
-    addresses = (str(address) for address in found.get_values_for_type(x509.IPAddress))
-    return frozenset([*found.get_values_for_type(x509.DNSName), *addresses])
+    addresses = (str(address) for address in names.get_values_for_type(x509.IPAddress))
+    return frozenset([*names.get_values_for_type(x509.DNSName), *addresses])
 
 
 def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -225,12 +225,12 @@ class CertificateSet:
 
     def trust_bundle(self) -> bytes:
         """Return the bundle for the API server to trust, as PEM."""
-        found = [self.authority.certificate]
+        certificates = [self.authority.certificate]
         if self.upcoming is not None:
-            found.append(self.upcoming.certificate)
+            certificates.append(self.upcoming.certificate)
         if self.retired is not None:
-            found.append(self.retired.authority)
-        return b"".join(to_pem(one) for one in found)
+            certificates.append(self.retired.authority)
+        return b"".join(to_pem(one) for one in certificates)
 
     def to_secret(self) -> dict[str, bytes]:
         """Return the data of the Secret."""

@@ -55,22 +55,22 @@ class WebhookCluster:
 
     async def read_trust(self) -> Trust | None:
         """Return the trusted bundles, or `None` without a configuration."""
-        found = await self._client.find(self._configuration)
-        if found is None:
+        document = await self._client.find(self._configuration)
+        if document is None:
             return None
         bundles = {
             str(one["name"]): base64.b64decode(one["clientConfig"].get("caBundle") or "")
-            for one in found.get("webhooks") or ()
+            for one in document.get("webhooks") or ()
         }
-        return Trust(bundles, version_of(found))
+        return Trust(bundles, version_of(document))
 
     async def read_secret(self) -> StoredSecret:
         """Return the Secret."""
-        found = await self._client.find(object_path("v1", "secrets", self._namespace, self._secret))
-        if found is None:
+        secret = await self._client.find(object_path("v1", "secrets", self._namespace, self._secret))
+        if secret is None:
             return StoredSecret({})
-        data = {name: base64.b64decode(value) for name, value in (found.get("data") or {}).items()}
-        return StoredSecret(data, version_of(found))
+        data = {name: base64.b64decode(value) for name, value in (secret.get("data") or {}).items()}
+        return StoredSecret(data, version_of(secret))
 
     async def write_secret(self, data: Mapping[str, bytes], before: StoredSecret) -> None:
         """Write the data of the Secret; raise `WriteConflict` if it changed."""

@@ -54,8 +54,8 @@ class WebhookMetrics:
 
     def set_expiry(self, certificate: x509.Certificate, authority: x509.Certificate) -> None:
         """Set the expiry times of the certificate in use and its authority."""
-        for label, found in (("serving", certificate), ("authority", authority)):
-            self._ends.labels(label).set(found.not_valid_after_utc.timestamp())
+        for label, each in (("serving", certificate), ("authority", authority)):
+            self._ends.labels(label).set(each.not_valid_after_utc.timestamp())
 
     def set_trusted(self, *, trusted: bool) -> None:
         """Set the gauge for the API server's trust in the certificate."""

@@ -201,7 +201,7 @@ def calculate(expression: str) -> ArithmeticResult:
 
 def _split_tokens(expression: str) -> list[_Token]:
     text = expression.translate(_SPELLINGS)
-    found = []
+    tokens = []
     position = 0
     while position < len(text):
         if text[position].isspace():
@@ -212,10 +212,10 @@ def _split_tokens(expression: str) -> list[_Token]:
             raise CannotCalculate(f"{text[position]!r} at position {position + 1} has no meaning here")
         word = _WORDS.get(match[0].lower(), match[0])
         kind = "sign" if word != match[0] else str(match.lastgroup)
-        found.append(_Token(word, "sign" if word == "of" else kind, position))
+        tokens.append(_Token(word, "sign" if word == "of" else kind, position))
         position = match.end()
-    found.append(_Token("", "end", len(text)))
-    return found
+    tokens.append(_Token("", "end", len(text)))
+    return tokens
 
 
 class _ExpressionParser:

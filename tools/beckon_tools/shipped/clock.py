@@ -66,12 +66,12 @@ def find_zone(name: str, moment: datetime) -> tzinfo:
 @cache
 def _zone_names() -> Mapping[str, Sequence[str]]:
     """Return the keys of the time zones by lower-case name, by city and by "city, region"."""
-    found: dict[str, list[str]] = {}
+    zones: dict[str, list[str]] = {}
     for key in sorted(available_timezones(), key=lambda key: (len(key), key)):
         city = key.rpartition("/")[2]
         for name in {key, city}:
-            found.setdefault(name.replace("_", " ").casefold(), []).append(key)
-    return MappingProxyType(found)
+            zones.setdefault(name.replace("_", " ").casefold(), []).append(key)
+    return MappingProxyType(zones)
 
 
 def _fixed_zone(sign: str, hours: int, minutes: int) -> timezone:

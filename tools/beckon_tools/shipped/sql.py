@@ -137,7 +137,7 @@ def run_select(query: str, load: Callable[[sqlite3.Connection], None]) -> Rows:
         cursor = connection.execute(query)
         if cursor.description is None:
             raise QueryError("only a SELECT is answered here")
-        found = cursor.fetchmany(MAX_ROWS + 1)
+        rows = cursor.fetchmany(MAX_ROWS + 1)
         columns = [column[0] for column in cursor.description]
     except MemoryError:
         raise QueryError(f"the query takes more than {MAX_MEMORY} bytes of memory; narrow it down") from None
@@ -146,7 +146,7 @@ def run_select(query: str, load: Callable[[sqlite3.Connection], None]) -> Rows:
     finally:
         connection.close()
     return Rows(
-        columns, [[_to_value(value) for value in row] for row in found[:MAX_ROWS]], len(found) > MAX_ROWS
+        columns, [[_to_value(value) for value in row] for row in rows[:MAX_ROWS]], len(rows) > MAX_ROWS
     )
 
 
@@ -209,11 +209,11 @@ async def sql(
     """Run the query; at most `MAX_ROWS` rows are returned."""
     statement = query.strip()
     try:
-        found = await asyncio.to_thread(run_select, statement, load_table)
+        selected = await asyncio.to_thread(run_select, statement, load_table)
     except QueryError as error:
         raise ToolError(f"the query cannot be answered: {error}. {SCHEMA}") from None
-    result: dict[str, object] = {"sql": statement, "columns": found.columns, "rows": found.rows}
-    if found.truncated:
+    result: dict[str, object] = {"sql": statement, "columns": selected.columns, "rows": selected.rows}
+    if selected.truncated:
         result["note"] = f"only the first {MAX_ROWS} rows are shown"
     return result
 

@@ -152,8 +152,8 @@ class WeatherService:
         """Return the place that a location such as "San Francisco, CA" names; raise `ToolError`."""
         name = location.split(",", maxsplit=1)[0].strip()
         query = {"name": name, "count": "20", "language": "en", "format": "json"}
-        found = self._outbound.read(_Found, await self._fetch_document(self._geocoding_url, query))
-        return choose_place(location, found.results)
+        places = self._outbound.read(_Found, await self._fetch_document(self._geocoding_url, query))
+        return choose_place(location, places.results)
 
     async def current_weather(self, place: Place, unit: Unit) -> dict[str, object]:
         """Return the weather at a place, as the tool's result."""

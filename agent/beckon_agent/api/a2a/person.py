@@ -99,12 +99,12 @@ def read_answers(message: Message, pending: Sequence[StoredCall]) -> list[Approv
     The forms are those of `write_requests`.
     """
     data = get_data_parts(message.parts)
-    found: list[ApprovalDecision | FilledForm] = []
+    decisions: list[ApprovalDecision | FilledForm] = []
     if data:
         try:
             for document in data:
                 answers = _AnswerParts.model_validate(document)
-                found += [*answers.approvals, *answers.inputs]
+                decisions += [*answers.approvals, *answers.inputs]
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -114,9 +114,11 @@ def read_answers(message: Message, pending: Sequence[StoredCall]) -> list[Approv
         if text not in _WORDS or any(call.state == "input" for call in pending):
             words = "answer with the text 'approve' or 'deny' if it waits for approvals alone, else with data"
             raise InvalidParamsError(f"the task waits for a person: {words}, as its status.message shows")
-        found += [ApprovalDecision(id=approval_id(call.event_id), approve=_WORDS[text]) for call in pending]
-    _check_answers(found, pending)
-    return found
+        decisions += [
+            ApprovalDecision(id=approval_id(call.event_id), approve=_WORDS[text]) for call in pending
+        ]
+    _check_answers(decisions, pending)
+    return decisions
 
 
 def _check_answers(found: Sequence[ApprovalDecision | FilledForm], pending: Sequence[StoredCall]) -> None:

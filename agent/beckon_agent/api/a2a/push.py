@@ -97,9 +97,9 @@ class CheckedResolver(AbstractResolver):
             raise NotAllowed(f"the agent may not call {host}:{port} ({HOSTS_SETTING})")
         if entry.place is not None:
             return [_to_result(host, *entry.place)]
-        found = await self._system.resolve(host, port, family)
-        self._allowed.check_addresses(host, entry, [one["host"] for one in found])
-        return found
+        addresses = await self._system.resolve(host, port, family)
+        self._allowed.check_addresses(host, entry, [one["host"] for one in addresses])
+        return addresses
 
     async def close(self) -> None:
         """Release the resolver."""

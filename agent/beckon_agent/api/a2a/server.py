@@ -70,30 +70,30 @@ class A2aFace:
 
     async def serve_card(self, request: Request) -> Response:
         """Answer with the card of an agent."""
-        found = self._find_call(request)
-        if isinstance(found, Response):
-            return found
+        call = self._find_call(request)
+        if isinstance(call, Response):
+            return call
         protocol = await asyncio.to_thread(_import_protocol)
-        body: bytes = protocol.write_card(found, with_push=self._push_hosts is not None)
+        body: bytes = protocol.write_card(call, with_push=self._push_hosts is not None)
         return Response(body, media_type="application/json", headers={"cache-control": "no-cache"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request to an interface; its work ends when its client hangs up."""
         request = Request(scope, receive)
-        found = self._find_call(request)
-        if isinstance(found, Response):
-            await found(scope, receive, send)
+        call = self._find_call(request)
+        if isinstance(call, Response):
+            await call(scope, receive, send)
             return
         interfaces = await self._load_interfaces()
         path = "/" + request.path_params.get("path", "")
-        inner = {**scope, CALL: found, "path": path, "root_path": "", "path_params": {}}
+        inner = {**scope, CALL: call, "path": path, "root_path": "", "path_params": {}}
         with contextlib.suppress(ClientGone, ClientDisconnect, TimeoutError):
             body = await request.body()
             if body and (refused := _check_body(request, body)) is not None:
                 await refused(scope, receive, send)
                 return
-            found.wanted_status = _read_status(request, body)
-            answering = _limit_stalls(_mark_refusal(send, found), self._stalled)
+            call.wanted_status = _read_status(request, body)
+            answering = _limit_stalls(_mark_refusal(send, call), self._stalled)
 
             async def answer_request() -> None:
                 await interfaces(inner, replay_body(body, receive), answering)

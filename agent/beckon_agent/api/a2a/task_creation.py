@@ -92,9 +92,9 @@ class TaskCreator:
     async def _open_conversation(self, run_id: str, context: str, owner: str) -> tuple[str, bool]:
         """Return the conversation of a context id, and whether it is new."""
         conversations = self.store.conversations
-        found = await conversations.find(context) if context else None
-        if found is not None and found.owner == owner:  # a conversation of another API
-            return found.id, False
+        conversation = await conversations.find(context) if context else None
+        if conversation is not None and conversation.owner == owner:  # a conversation of another API
+            return conversation.id, False
         named = conversation_of(owner, context or run_id)
         if await conversations.find(named) is not None:
             return named, False

@@ -28,8 +28,8 @@ async def list_tasks(store: Store, params: ListTasksRequest, call: A2aCall) -> L
     if params.HasField("page_size"):
         validate_page_size(params.page_size)
         size = params.page_size
-    found = [one for one in await _search_tasks(store, params, call) if _matches(one, params)]
-    ids = [one.run.id for one in found]
+    matching = [one for one in await _search_tasks(store, params, call) if _matches(one, params)]
+    ids = [one.run.id for one in matching]
     if params.page_token and params.page_token not in ids:
         raise InvalidParamsError("pageToken: it is not of this list; begin again without it")
     first = ids.index(params.page_token) + 1 if params.page_token else 0
@@ -57,15 +57,15 @@ async def _search_tasks(store: Store, params: ListTasksRequest, call: A2aCall) -
         if stored is None or stored.owner != call.owner:
             context = conversation_of(call.owner, context)
     wanted = RunFilter(agent=call.hosted.name, conversation=context or None, face=FACE)
-    found: list[RunSummary] = []
+    runs: list[RunSummary] = []
     after = None
-    while len(found) < _MOST_SEARCHED:
+    while len(runs) < _MOST_SEARCHED:
         page = await store.history.list_runs(call.owner, wanted, after=after, most=_PAGE)
-        found += page
+        runs += page
         if len(page) < _PAGE:
             break
         after = page[-1].run.id
-    return found
+    return runs
 
 
 def _matches(summary: RunSummary, params: ListTasksRequest) -> bool:

@@ -121,8 +121,8 @@ class AguiStream:
         return self._take_bytes()
 
     def _take_bytes(self) -> bytes:
-        found, self._events = "".join(map(self._encode, self._events)), []
-        return found.encode()
+        encoded, self._events = "".join(map(self._encode, self._events)), []
+        return encoded.encode()
 
     def _encode(self, event: BaseEvent) -> str:
         try:

@@ -164,11 +164,11 @@ class Interrupts:
         runs: set[str] = set()
         answered: list[_Answered] = []
         for at, entry in enumerate(resume):
-            found = await self._find_call(entry.interrupt_id)
-            if found is None:
+            run_and_call = await self._find_call(entry.interrupt_id)
+            if run_and_call is None:
                 raise _not_found(entry)
-            runs.add(found[0])
-            answered.append(_Answered(f"resume.{at}", entry, found[1]))
+            runs.add(run_and_call[0])
+            answered.append(_Answered(f"resume.{at}", entry, run_and_call[1]))
         run = await self.engine.get(next(iter(runs)))
         if run is None or len(runs) > 1 or not thread.has(run):
             raise _not_found(resume[0])
@@ -182,8 +182,8 @@ class Interrupts:
         if event_id is None:
             return None
         journal = self.store.journal
-        found = await journal.find_call(event_id) or await journal.find_call(next_call_id(event_id))
-        return found if found and found[1].input_request is not None else None
+        run_and_call = await journal.find_call(event_id) or await journal.find_call(next_call_id(event_id))
+        return run_and_call if run_and_call and run_and_call[1].input_request is not None else None
 
     async def _check_whole(self, run: StoredRun, answered: Sequence[_Answered]) -> None:
         """Raise `ApiError` if a call of a run waits for a person and has no answer here."""

@@ -56,7 +56,7 @@ def read_request(document: Mapping[str, Any]) -> AguiRequest:
         raise _invalid_input(error) from None
     _check_sizes(body)
     messages = [
-        found for at, one in enumerate(body.messages) for found in _to_messages(one, f"messages.{at}")
+        converted for at, one in enumerate(body.messages) for converted in _to_messages(one, f"messages.{at}")
     ]
     if not body.resume and not any(_asks_something(message) for message in messages):
         message = "messages: there is nothing to answer; send a message with the role 'user', or 'tool'"
@@ -67,9 +67,9 @@ def read_request(document: Mapping[str, Any]) -> AguiRequest:
 
 
 def _invalid_input(error: ValidationError) -> ApiError:
-    found = error.errors(include_url=False, include_input=False)[0]
-    field = ".".join(map(str, found["loc"]))
-    return ApiError(400, f"{field}: {found['msg']}", code="invalid_request", param=field)
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(map(str, first["loc"]))
+    return ApiError(400, f"{field}: {first['msg']}", code="invalid_request", param=field)
 
 
 def _check_sizes(body: RunAgentInput) -> None:
@@ -163,8 +163,8 @@ def _client_tool(tool: Tool, place: str) -> ClientTool:
         "description": tool.description,
         "parameters": tool.parameters or _NO_PARAMETERS,
     }
-    found = read_part(FunctionTool, document, place)
-    return ClientTool(found.name, found.description or "", found.parameters or _NO_PARAMETERS)
+    function = read_part(FunctionTool, document, place)
+    return ClientTool(function.name, function.description or "", function.parameters or _NO_PARAMETERS)
 
 
 def _to_instructions(body: RunAgentInput) -> str:

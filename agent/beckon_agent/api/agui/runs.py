@@ -70,8 +70,8 @@ class AguiRuns:
             async for several in events.yield_batches(self.keep_alive):
                 yield b"".join(several) or KEEP_ALIVE
         except Exception as error:  # the status is sent: only the stream can report the error
-            found = to_api_error(error)
-            yield stream.end_failed(found.code, found.message)
+            api_error = to_api_error(error)
+            yield stream.end_failed(api_error.code, api_error.message)
         finally:
             await events.close()
 
@@ -79,8 +79,8 @@ class AguiRuns:
         """Yield the events of a part; a tool that answers later is waited for, a person is not."""
         async with aclosing(self.engine.follow(run_id, wait=True)) as events:
             async for _, event in events:
-                if found := stream.encode_event(event):
-                    yield found
+                if encoded := stream.encode_event(event):
+                    yield encoded
                 if stream.is_ended:
                     return
         yield stream.end_cancelled()

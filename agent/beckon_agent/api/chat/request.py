@@ -72,14 +72,14 @@ class HandedCalls:
 
         The ids of calls are the model's own again.
         """
-        found: list[Message] = []
+        restored: list[Message] = []
         known = 0
         for message in messages:
             run = _run_of(message) if message.get("role") == "assistant" else None
             known += run is not None
             stored = await self._stored_messages(run) if run is not None and known <= _MAX_RUNS else []
-            found += stored or [_with_own_ids(message)]
-        return found
+            restored += stored or [_with_own_ids(message)]
+        return restored
 
     async def _stored_messages(self, run_id: str) -> list[Message]:
         run = await self.store.runs.get(run_id)
@@ -100,9 +100,9 @@ def handed_id(run: str, call_id: str) -> str:
 
 def _run_of(message: Message) -> str | None:
     for call in json_values.as_sequence(message.get("tool_calls")):
-        found = _HANDED.fullmatch(json_values.as_text(json_values.as_mapping(call).get("id")))
-        if found:
-            return found[1]
+        match = _HANDED.fullmatch(json_values.as_text(json_values.as_mapping(call).get("id")))
+        if match:
+            return match[1]
     return None
 
 
@@ -120,8 +120,8 @@ def _with_own_ids(message: Message) -> Message:
 
 
 def _own_id(call_id: object) -> str:
-    found = _HANDED.fullmatch(json_values.as_text(call_id))
-    return found[2] if found else json_values.as_text(call_id)
+    match = _HANDED.fullmatch(json_values.as_text(call_id))
+    return match[2] if match else json_values.as_text(call_id)
 
 
 _NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}

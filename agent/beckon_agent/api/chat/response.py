@@ -296,13 +296,13 @@ def _to_annotation(added: AnnotationAdded, length: int) -> ChatAnnotation:
 
 
 def _place_annotations(events: Sequence[RunEvent]) -> list[ChatAnnotation]:
-    found, length = [], 0
+    annotations, length = [], 0
     for event in events:
         if type(event) is TextDelta:
             length += len(event.text)
         elif isinstance(event, AnnotationAdded):
-            found.append(_to_annotation(event, length))
-    return found
+            annotations.append(_to_annotation(event, length))
+    return annotations
 
 
 def call_document(event: CallStarted | CallProgressed | CallFinished) -> CallDocument:

@@ -142,8 +142,8 @@ def make_router(
                 run = service.run_agent(hosted, messages, options, admitted=completion.id)
         remembered = _remember_run(run, completion.run, memory)
         if not body.stream:
-            found = await cancel_on_hang_up(request.receive, _collect_events(remembered))
-            return JsonResponse(completion.to_document(found))
+            collected = await cancel_on_hang_up(request.receive, _collect_events(remembered))
+            return JsonResponse(completion.to_document(collected))
         events = PacedStream(remembered)
         await cancel_on_hang_up(request.receive, _wait_for_first(events, pace.first_event))
         return EventStream(

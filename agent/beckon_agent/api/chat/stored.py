@@ -109,13 +109,13 @@ class _Completions:
             raise ApiError(400, message, code="unsupported_parameter", param="metadata")
         wanted = RunFilter(status="completed", agent=model, face=FACE)
         try:
-            found = await self.store.history.list_runs(
+            summaries = await self.store.history.list_runs(
                 self.runs.owner_of(request), wanted, after=after, most=limit + 1
             )
         except KeyError:
             message = f"after: there is no completion {(after or '')[:_SHOWN]!r}"
             raise ApiError(400, message, code="invalid_request", param="after") from None
-        runs = [await self.store.runs.get(summary.run.id) for summary in found]
+        runs = [await self.store.runs.get(summary.run.id) for summary in summaries]
         return [await self.read_document(run) for run in runs if run is not None]
 
 
@@ -162,8 +162,8 @@ def _add_lists(routes: APIRouter, completions: _Completions, path: str) -> None:
         """List the caller's stored completions, the newest first."""
         del order  # there is one
         with api_errors():
-            found = await completions.list_documents(request, model, limit, after)
-        return JsonResponse(list_page(found, limit, lambda document: document))
+            documents = await completions.list_documents(request, model, limit, after)
+        return JsonResponse(list_page(documents, limit, lambda document: document))
 
     @routes.get(f"{path}/messages", **describe_operation("listChatMessages", listed, _ERRORS))
     async def list_messages(

@@ -122,9 +122,9 @@ class AnswerSender:
 
     def _find_agent(self, name: str) -> Agent:
         """Return an agent; one that is gone is still the source of its answers."""
-        found = self.registry.find(name)
-        if isinstance(found, AgentHandle):
-            return found.agent
+        agent = self.registry.find(name)
+        if isinstance(agent, AgentHandle):
+            return agent.agent
         namespace, _, bare = name.rpartition("/")
         return Agent(bare, namespace or self.namespace, "", Limits())
 

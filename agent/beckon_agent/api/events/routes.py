@@ -137,13 +137,13 @@ class _EventRuns:
         patience = None if run is not None and run.status in FINAL else _seconds_to_wait(taken, preferred)
         try:
             async with asyncio.timeout(patience), aclosing(self.engine.follow(taken.run_id)) as events:
-                found = await read_answer(events)
+                answer = await read_answer(events)
         except TimeoutError:
             if taken.seconds_left <= 0:
                 return _failure_response(taken, "the event expired before the agent had an answer")
             still = "the agent still works on this event; deliver it again for the answer"
             raise to_event_problem(503, "still-running", "Still running", still) from None
-        return _to_response(taken, found or await self._read_outcome(taken), self.rules)
+        return _to_response(taken, answer or await self._read_outcome(taken), self.rules)
 
     async def _read_outcome(self, taken: AcceptedEvent) -> Unanswered:
         """Return the result of a run ended from outside, such as a deleted one."""

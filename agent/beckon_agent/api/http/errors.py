@@ -181,10 +181,12 @@ class ProblemError(Exception):
 
 def to_problem(error: Exception) -> ProblemError:
     """Return the problem document of an error of a request or a run."""
-    found = to_api_error(error)
-    title = found.code.replace("_", " ").capitalize()
-    members = {"retry_after": found.retry_after} if found.status in (429, 503) else {}
-    return ProblemError(Problem(found.status, found.code.replace("_", "-"), title, found.message, members))
+    api_error = to_api_error(error)
+    title = api_error.code.replace("_", " ").capitalize()
+    members = {"retry_after": api_error.retry_after} if api_error.status in (429, 503) else {}
+    return ProblemError(
+        Problem(api_error.status, api_error.code.replace("_", "-"), title, api_error.message, members)
+    )
 
 
 def problem_response(problem: Problem) -> Response:

@@ -169,10 +169,10 @@ class AwaitedCalls:
         Each answer to a part of its requests gives it the next event id.
         """
         for _ in range(_ATTEMPTS):
-            found = await self._calls.store.journal.find_call(event_id)
-            if found is not None:
-                run = await self._calls.find_run(found[0], notifications.current.get().hosted)
-                return found[1] if run is not None and found[1].needs_person else None
+            run_and_call = await self._calls.store.journal.find_call(event_id)
+            if run_and_call is not None:
+                run = await self._calls.find_run(run_and_call[0], notifications.current.get().hosted)
+                return run_and_call[1] if run is not None and run_and_call[1].needs_person else None
             event_id = next_call_id(event_id)
         return None
 
@@ -183,10 +183,10 @@ class AwaitedCalls:
 
         None are put that have their answers already: in the store, or from this client.
         """
-        found = await self._calls.store.journal.find_call(event.event_id)
-        if found is None or not found[1].needs_person:
+        run_and_call = await self._calls.store.journal.find_call(event.event_id)
+        if run_and_call is None or not run_and_call[1].needs_person:
             return None
-        call, context = found[1], caller.context
+        call, context = run_and_call[1], caller.context
         methods = input_methods(context)
         pending = open_requests(call, methods)
         given = {one.name: caller.answers.pop(one.key) for one in pending if one.key in caller.answers}

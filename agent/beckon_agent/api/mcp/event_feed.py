@@ -101,7 +101,7 @@ async def read_page(
     if after is None:
         return SubscriptionPage((), (await feed.read(0, most=1)).last)
     page = await feed.read(after, most=_SCANNED, namespace=wanted.namespace, event_type=wanted.event_type)
-    found: list[StoredEvent] = []
+    events: list[StoredEvent] = []
     truncated, size = after < page.start, 0
     for entry in page.entries:
         stored = StoredEvent(entry)
@@ -111,13 +111,13 @@ async def read_page(
             truncated = True
             continue
         size += len(entry.event)
-        if len(found) == most or (found and size > _MOST_SIZE):
-            return SubscriptionPage(found, entry.position - 1, truncated, has_more=True)
-        found.append(stored)
+        if len(events) == most or (events and size > _MOST_SIZE):
+            return SubscriptionPage(events, entry.position - 1, truncated, has_more=True)
+        events.append(stored)
     if len(page.entries) == _SCANNED:
-        return SubscriptionPage(found, page.entries[-1].position, truncated, has_more=True)
+        return SubscriptionPage(events, page.entries[-1].position, truncated, has_more=True)
     read = page.entries[-1].position if page.entries else 0
-    return SubscriptionPage(found, max(page.last, read), truncated)
+    return SubscriptionPage(events, max(page.last, read), truncated)
 
 
 class TooManyStreams(Exception):

@@ -126,8 +126,8 @@ class EventMethods:
 
     def _is_still_offered(self, event_type: str) -> bool:
         """Return True if the client may read a type by now."""
-        found = self._service.registry.find(notifications.current.get().hosted.name)
-        return isinstance(found, AgentHandle) and _is_offered(found, event_type)
+        agent = self._service.registry.find(notifications.current.get().hosted.name)
+        return isinstance(agent, AgentHandle) and _is_offered(agent, event_type)
 
 
 class _SubscriptionStream:

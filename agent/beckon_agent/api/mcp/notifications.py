@@ -131,8 +131,8 @@ class Listener:
 
     def read_tools(self) -> Mapping[str, Tool]:
         """Return the current tools, as the listener's principal sees them."""
-        found = self._asker.run(self._service.registry.find, self._agent)
-        return found.catalogue.current.tools if isinstance(found, AgentHandle) else {}
+        agent = self._asker.run(self._service.registry.find, self._agent)
+        return agent.catalogue.current.tools if isinstance(agent, AgentHandle) else {}
 
     def notify_change(self) -> None:
         """Report a change to the listener."""

@@ -22,6 +22,6 @@ def page_of(names: Iterable[str], cursor: str | None) -> tuple[list[str], dict[s
         message = "the cursor is none of this server's; leave it out to begin with the first page"
         raise MCPError(types.INVALID_PARAMS, message)
     last = "" if cursor is None else cursor.removeprefix(_CURSOR)
-    found = list(islice((name for name in names if name > last), PAGE + 1))
-    page = found[:PAGE]
-    return page, {"nextCursor": f"{_CURSOR}{page[-1]}"} if len(found) > PAGE else {}
+    chosen = list(islice((name for name in names if name > last), PAGE + 1))
+    page = chosen[:PAGE]
+    return page, {"nextCursor": f"{_CURSOR}{page[-1]}"} if len(chosen) > PAGE else {}

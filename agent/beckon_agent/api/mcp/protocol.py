@@ -141,15 +141,15 @@ class Protocol(Server[Any]):
 
         `server` sends them on a stream of its own. The SDK's `notification_options` know nothing of it.
         """
-        found = super().get_capabilities(
+        capabilities = super().get_capabilities(
             NotificationOptions(tools_changed=True),
             experimental_capabilities,
             extensions,
             protocol_version=protocol_version,
         )
-        prompts = types.PromptsCapability() if found.prompts else None
-        resources = types.ResourcesCapability() if found.resources else None
-        return found.model_copy(update={"prompts": prompts, "resources": resources})
+        prompts = types.PromptsCapability() if capabilities.prompts else None
+        resources = types.ResourcesCapability() if capabilities.resources else None
+        return capabilities.model_copy(update={"prompts": prompts, "resources": resources})
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams) -> HandlerResult:
         tools = notifications.current.get().hosted.catalogue.current.tools

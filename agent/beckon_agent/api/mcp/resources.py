@@ -57,12 +57,12 @@ class RunResources:
         wanted = RunFilter(agent=notifications.current.get().hosted.name)
         owner = current_principal().id
         try:
-            found = await self.store.history.list_runs(owner, wanted, after=params.cursor, most=_PAGE + 1)
+            runs = await self.store.history.list_runs(owner, wanted, after=params.cursor, most=_PAGE + 1)
         except KeyError:
             message = "the cursor is none of this server's; leave it out to begin with the newest run"
             raise MCPError(types.INVALID_PARAMS, message) from None
-        page = {"resources": [_describe_run(one) for one in found[:_PAGE]], "resultType": "complete"}
-        return {**page, "nextCursor": found[_PAGE - 1].run.id} if len(found) > _PAGE else page
+        page = {"resources": [_describe_run(one) for one in runs[:_PAGE]], "resultType": "complete"}
+        return {**page, "nextCursor": runs[_PAGE - 1].run.id} if len(runs) > _PAGE else page
 
     async def _read_resource(
         self, context: Context, params: types.ReadResourceRequestParams

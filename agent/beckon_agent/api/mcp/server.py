@@ -150,24 +150,24 @@ class McpFace:
         trimmed = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         request = Request({**scope, "headers": trimmed}, receive)
         scope = request.scope
-        found = self._admit_request(request)
-        if isinstance(found, Response):
-            await found(scope, receive, send)
+        admitted = self._admit_request(request)
+        if isinstance(admitted, Response):
+            await admitted(scope, receive, send)
             return
         session = request.headers.get(SESSION_HEADER)
         methods = methods_of_session(session or "")
         logged = session in self._logging
         notifications.current.set(
-            notifications.RequestInfo(found, session, input_methods=methods, is_logged=logged)
+            notifications.RequestInfo(admitted, session, input_methods=methods, is_logged=logged)
         )
         stateless = request.headers.get(_VERSION, "") >= _STATELESS
         match request.method:
             case "GET" if not stateless:
-                await self._listen_to_changes(request, found.name)(scope, receive, send)
+                await self._listen_to_changes(request, admitted.name)(scope, receive, send)
             case "DELETE" if not stateless:  # a session has no state to be deleted
                 await Response(status_code=405, headers={"allow": "GET, POST"})(scope, receive, send)
             case "POST" if not stateless:
-                await self._answer_request(request, found, send)
+                await self._answer_request(request, admitted, send)
             case _:
                 handlers = await self._load_handlers()
                 await handlers.streaming.handle_request(scope, receive, send)

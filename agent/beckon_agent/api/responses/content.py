@@ -31,9 +31,9 @@ def read_part(model: type[Model], value: object, place: str) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found: Any = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join([place, *(str(part) for part in found["loc"])])
-        detail = str(found["msg"]).removeprefix("Value error, ")
+        first: Any = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join([place, *(str(part) for part in first["loc"])])
+        detail = str(first["msg"]).removeprefix("Value error, ")
         raise ApiError(400, f"{where}: {detail}", code="invalid_request", param=where) from error
 
 

@@ -142,15 +142,15 @@ def _add_list(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
         """List the caller's conversations, the last used first, each with its first question as title."""
         with api_errors():
             try:
-                found = await store.history.list_conversations(
+                conversations = await store.history.list_conversations(
                     owner_of(request), query=wanted.strip(), after=after, most=limit + 1
                 )
             except KeyError:
                 message = f"after: there is no conversation {(after or '')[:_SHOWN]!r}"
                 raise ApiError(400, message, code="invalid_request", param="after") from None
-        page = list_page(found, limit, _to_listed)
+        page = list_page(conversations, limit, _to_listed)
         # A conversation that is used between two requests would take the page's end with it.
-        page["last_id"] = found[len(page["data"]) - 1].place if page["data"] else ""
+        page["last_id"] = conversations[len(page["data"]) - 1].place if page["data"] else ""
         return JsonResponse(page)
 
 
@@ -183,10 +183,10 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
     async def update_conversation(conversation_id: str, body: UpdateConversation, request: Request) -> _One:
         """Replace the metadata of a conversation."""
         with api_errors():
-            found = await _find_conversation(store, conversation_id, owner_of(request))
-            document = _to_document(found)
+            conversation = await _find_conversation(store, conversation_id, owner_of(request))
+            document = _to_document(conversation)
             document["metadata"] = body.metadata or {}
-            if not await store.conversations.update(found.id, document["metadata"]):
+            if not await store.conversations.update(conversation.id, document["metadata"]):
                 raise _no_conversation(conversation_id)
             return JsonResponse(document)
 
@@ -196,10 +196,10 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
     ) -> JsonResponse[DeletedConversation]:
         """Delete a conversation; the responses that belonged to it stay."""
         with api_errors():
-            found = await _find_conversation(store, conversation_id, owner_of(request))
-            if not await store.conversations.close(found.id):
+            conversation = await _find_conversation(store, conversation_id, owner_of(request))
+            if not await store.conversations.close(conversation.id):
                 raise _no_conversation(conversation_id)
-            return JsonResponse({"id": found.id, "object": "conversation.deleted", "deleted": True})
+            return JsonResponse({"id": conversation.id, "object": "conversation.deleted", "deleted": True})
 
 
 def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
@@ -210,10 +210,10 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
         """Add items to a conversation; return them with their ids."""
         with api_errors():
             owner = owner_of(request)
-            found = await _find_conversation(store, conversation_id, owner)
-            before = len(await _read_items(store, found))
-            await _add_messages(store, found, to_messages(body.items, alone=False))
-            added = (await _read_items(store, found))[before:]
+            conversation = await _find_conversation(store, conversation_id, owner)
+            before = len(await _read_items(store, conversation))
+            await _add_messages(store, conversation, to_messages(body.items, alone=False))
+            added = (await _read_items(store, conversation))[before:]
             return JsonResponse(item_page(added, after=None, limit=max(1, len(added)), order="asc"))
 
     @routes.get(path, **describe_operation("listItems", _PAGE, _ERRORS))
@@ -226,9 +226,9 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     ) -> _Items:
         """List the items of a conversation, page by page."""
         with api_errors():
-            found = await _find_conversation(store, conversation_id, owner_of(request))
+            conversation = await _find_conversation(store, conversation_id, owner_of(request))
             return JsonResponse(
-                item_page(await _read_items(store, found), after=after, limit=limit, order=order)
+                item_page(await _read_items(store, conversation), after=after, limit=limit, order=order)
             )
 
     @routes.get(f"{path}/{{item_id}}", **describe_operation("retrieveItem", _FOUND, _ERRORS))
@@ -237,8 +237,8 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     ) -> JsonResponse[ConversationItem]:
         """Return one item of a conversation."""
         with api_errors():
-            found = await _find_conversation(store, conversation_id, owner_of(request))
-            for item in await _read_items(store, found):
+            conversation = await _find_conversation(store, conversation_id, owner_of(request))
+            for item in await _read_items(store, conversation):
                 if item["id"] == item_id:
                     return JsonResponse(item)
             raise _no_item(item_id)
@@ -251,19 +251,19 @@ def _add_removal(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
     async def delete_item(conversation_id: str, item_id: str, request: Request) -> _One:
         """Delete one item of a conversation. The responses that have read it stay as they are."""
         with api_errors():
-            found = await _find_conversation(store, conversation_id, owner_of(request))
+            conversation = await _find_conversation(store, conversation_id, owner_of(request))
             if not await store.conversations.rewrite(
-                found.id, lambda messages: remove_item(messages, found.id, item_id)
+                conversation.id, lambda messages: remove_item(messages, conversation.id, item_id)
             ):
                 raise _no_item(item_id)
-            return JsonResponse(_to_document(found))
+            return JsonResponse(_to_document(conversation))
 
 
 async def _find_conversation(store: Store, conversation_id: str, owner: str) -> StoredConversation:
-    found = await store.conversations.find(conversation_id)
-    if found is None or found.owner != owner:
+    conversation = await store.conversations.find(conversation_id)
+    if conversation is None or conversation.owner != owner:
         raise _no_conversation(conversation_id)
-    return found
+    return conversation
 
 
 async def _read_items(store: Store, conversation: StoredConversation) -> list[ConversationItem]:

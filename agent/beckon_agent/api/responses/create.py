@@ -94,15 +94,15 @@ async def read_answers(
     filled: list[tuple[StoredCall, InputRequest]] = []
     run: StoredRun | None = None
     for place, answer in answers:
-        found = await _find_call(answer.approval_request_id, store)
-        if found is not None and run is None:
-            run = await engine.get(found[0])
-        if found is None or run is None or run.id != found[0] or run.owner != owner:
+        run_and_call = await _find_call(answer.approval_request_id, store)
+        if run_and_call is not None and run is None:
+            run = await engine.get(run_and_call[0])
+        if run_and_call is None or run is None or run.id != run_and_call[0] or run.owner != owner:
             raise _unknown_request(place, answer)
         if event_of_input(answer.approval_request_id) is None:
-            decided.append((found[1], answer))
-        elif (form := _fill_form(place, answer, found[1])) is not None:
-            filled.append((found[1], form))
+            decided.append((run_and_call[1], answer))
+        elif (form := _fill_form(place, answer, run_and_call[1])) is not None:
+            filled.append((run_and_call[1], form))
     if run is None:
         return None
     waiting = [call for call in (await store.runs.load_past(run.id)).calls if _wanted_approval(call)]
@@ -118,8 +118,10 @@ async def _find_call(request: str, store: Store) -> tuple[str, StoredCall] | Non
     """Return the call of an approval request or a form, and the id of its run."""
     if (event_id := event_of_input(request)) is None:
         return await store.journal.find_call(event_of_approval(request) or "")
-    found = await store.journal.find_call(event_id) or await store.journal.find_call(next_call_id(event_id))
-    return found if found and found[1].input_request is not None else None
+    run_and_call = await store.journal.find_call(event_id) or await store.journal.find_call(
+        next_call_id(event_id)
+    )
+    return run_and_call if run_and_call and run_and_call[1].input_request is not None else None
 
 
 def _fill_form(place: str, answer: ApprovalAnswer, call: StoredCall) -> InputRequest | None:
@@ -183,7 +185,7 @@ def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCa
 
 def _trailing_answers(given: str | Sequence[Item]) -> list[tuple[str, ApprovalAnswer]]:
     """Return the answers at the end of an input, each with its place."""
-    found: list[tuple[str, ApprovalAnswer]] = []
+    answers: list[tuple[str, ApprovalAnswer]] = []
     items = [] if isinstance(given, str) else given
     for index in range(len(items) - 1, -1, -1):
         kind = items[index].get("type")
@@ -191,8 +193,8 @@ def _trailing_answers(given: str | Sequence[Item]) -> list[tuple[str, ApprovalAn
             break
         if kind in _RESPONSES:
             place = f"input.{index}"
-            found.append((place, read_part(ApprovalAnswer, items[index], place)))
-    return found[::-1]
+            answers.append((place, read_part(ApprovalAnswer, items[index], place)))
+    return answers[::-1]
 
 
 def _unknown_request(place: str, answer: ApprovalAnswer) -> ApiError:
@@ -291,15 +293,15 @@ class ResponseCreator:
     async def read_messages(self, body: CompactRequest, owner: str) -> list[Message]:
         """Return the conversation that is to be compacted. Raises `ApiError` if there is none."""
         previous, runs = await self._previous_run(body.previous_response_id, owner), self.streamer.store.runs
-        found: list[Message] = []
+        messages: list[Message] = []
         if previous is not None:
-            found = [*await runs.load_messages(previous), *await runs.load_added_messages(previous)]
+            messages = [*await runs.load_messages(previous), *await runs.load_added_messages(previous)]
         given = await self._resolve_references(body.input or [], owner)
-        found += to_messages(given, alone=previous is None)
-        if not found:
+        messages += to_messages(given, alone=previous is None)
+        if not messages:
             message = "input: there is nothing to compact; send items, or a 'previous_response_id'"
             raise ApiError(400, message, code="invalid_request", param="input")
-        return found
+        return messages
 
     async def _previous_run(self, response: str | None, owner: str) -> str | None:
         if response is None:
@@ -321,8 +323,8 @@ class ResponseCreator:
         named = body.conversation_id
         if named is None:
             return
-        found = await self.streamer.store.conversations.find(named)
-        if found is None or found.owner != owner:
+        conversation = await self.streamer.store.conversations.find(named)
+        if conversation is None or conversation.owner != owner:
             message = f"there is no conversation {named[:_SHOWN]!r}"
             raise ApiError(404, message, code="conversation_not_found", param="conversation")
 
@@ -331,13 +333,13 @@ class ResponseCreator:
         if isinstance(given, str):
             return given
         items_of_runs: dict[str, dict[str, Item]] = {}
-        found: list[Item] = []
+        items: list[Item] = []
         for index, item in enumerate(given):
             place = f"input.{index}.id"
-            found.append(
+            items.append(
                 await self._find_item(item, items_of_runs, owner, place) if _is_reference(item) else item
             )
-        return found
+        return items
 
     async def _find_item(
         self, reference: Item, items_of_runs: dict[str, dict[str, Item]], owner: str, place: str

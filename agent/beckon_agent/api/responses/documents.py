@@ -37,8 +37,8 @@ def response_id(run_id: str, part: int) -> str:
 
 def parse_response_id(response: str) -> tuple[str, int] | None:
     """Return the run id and part number of a response id. `None` if it is no valid response id."""
-    found = _RESPONSE.fullmatch(response)
-    return (found[1], int(found[2] or 1)) if found else None
+    match = _RESPONSE.fullmatch(response)
+    return (match[1], int(match[2] or 1)) if match else None
 
 
 def item_id(kind: str, run_id: str, number: int) -> str:
@@ -48,8 +48,8 @@ def item_id(kind: str, run_id: str, number: int) -> str:
 
 def run_of_item(item: str) -> str | None:
     """Return the run id of an output item. `None` if the id is no output item's."""
-    found = _ITEM.fullmatch(item)
-    return f"{_PREFIX}{found[1]}" if found else None
+    match = _ITEM.fullmatch(item)
+    return f"{_PREFIX}{match[1]}" if match else None
 
 
 def approval_id(event_id: str) -> str:

@@ -223,11 +223,11 @@ def says_something(messages: Sequence[Message]) -> bool:
 
 
 def _find_reader(kind: str, place: str) -> Callable[[_InputReader, Item, str], None]:
-    found = _READERS.get(kind)
-    if found is None:
+    reader = _READERS.get(kind)
+    if reader is None:
         message = f"items of the type {kind[:_SHOWN]!r} are not taken; this agent takes {', '.join(_READERS)}"
         raise unsupported_error(place, message)
-    return found
+    return reader
 
 
 def _read_message(conversation: _InputReader, item: Item, place: str) -> None:

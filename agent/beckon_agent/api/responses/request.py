@@ -255,8 +255,8 @@ class CreateRequest(Cleaned, SharedFields):
     @property
     def conversation_id(self) -> str | None:
         """The id of the run's conversation, or `None`."""
-        found = self.conversation
-        return found.id if isinstance(found, ConversationReference) else found
+        conversation = self.conversation
+        return conversation.id if isinstance(conversation, ConversationReference) else conversation
 
     @property
     def is_stored(self) -> bool:
@@ -278,7 +278,7 @@ class CreateRequest(Cleaned, SharedFields):
 
     def read_functions(self) -> list[FunctionTool]:
         """Return the client's functions. Raises `ApiError` for tools of another type."""
-        found: list[FunctionTool] = []
+        functions: list[FunctionTool] = []
         for index, tool in enumerate(self.tools or ()):
             kind = str(tool.get("type"))[:40]
             if kind != "function":
@@ -287,8 +287,8 @@ class CreateRequest(Cleaned, SharedFields):
                     "itself, and calls them; a request may bring tools of the type 'function'"
                 )
                 raise unsupported_error(f"tools.{index}.type", message)
-            found.append(read_part(FunctionTool, tool, f"tools.{index}"))
-        return found
+            functions.append(read_part(FunctionTool, tool, f"tools.{index}"))
+        return functions
 
     def client_tools(self) -> tuple[ClientTool, ...]:
         """Return the client's functions as `ClientTool` values for the loop."""

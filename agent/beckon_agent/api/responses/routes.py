@@ -207,8 +207,8 @@ def _add_ending(routes: APIRouter, face: _Face) -> None:
     async def cancel_response(response_id: str, request: Request) -> JsonResponse[ResponseDocument]:
         """Cancel a response unless it has ended; what its tools have done stays done."""
         with api_errors():
-            found, part = await face.find_response(response_id, request)
-            run = await engine.cancel(found.id)
+            answered, part = await face.find_response(response_id, request)
+            run = await engine.cancel(answered.id)
             if run is None:
                 raise no_response(response_id)
             if not run.retained:

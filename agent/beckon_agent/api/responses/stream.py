@@ -179,12 +179,12 @@ class ResponseStreamer:
         if run.status not in FINAL:
             return list(events_of_turns(run, await self.store.runs.load_past(run.id)))
         async with aclosing(self.engine.follow(run.id, wait=True)) as events:
-            found = [event async for _, event in events]
+            past = [event async for _, event in events]
         if run.status != "cancelled":
-            return found
+            return past
         # A run that is cancelled may end before it published its last calls; the store has them.
         noted = list(events_of_turns(run, await self.store.runs.load_past(run.id)))
-        return max(found, noted, key=_count_calls)
+        return max(past, noted, key=_count_calls)
 
     async def _encode_events(
         self, encoder: Encoder, run: StoredRun, part: int, *, hold: bool, suspensions: int

@@ -44,10 +44,10 @@ def make_inputs_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRo
         """List the calls of the caller's runs whose tools wait for input, those of the oldest run first."""
         behind = None if after is None else event_of_input(after) or after
         with page_problems():
-            found = await store.history.list_waiting_calls(
+            calls = await store.history.list_waiting_calls(
                 owner_of(request), "input", after=behind, most=limit + 1
             )
-        return JsonResponse(list_page(found, limit, waiting_input))
+        return JsonResponse(list_page(calls, limit, waiting_input))
 
     @routes.post("/inputs/{input_id}", **describe_operation("answerInput", _ANSWERED, _ERRORS))
     async def answer_input(input_id: str, body: FormAnswer, request: Request) -> JsonResponse[AnsweredInput]:
@@ -67,15 +67,15 @@ async def _find_call(store: Store, request: str, owner: str) -> tuple[str, Store
     Raises a 404 for an unknown one, and for one of another owner; a 409 for one with an answer.
     """
     event_id = event_of_input(request) or ""
-    found = await store.journal.find_call(event_id)
-    later = found or await store.journal.find_call(next_call_id(event_id))
+    run_and_call = await store.journal.find_call(event_id)
+    later = run_and_call or await store.journal.find_call(next_call_id(event_id))
     run = await store.runs.get(later[0]) if later else None
     if later is None or run is None or run.owner != owner or later[1].input_request is None:
         detail = f"there is no input request {request[:_SHOWN]!r}; GET /inputs lists those that wait"
         raise ProblemError(Problem(404, "unknown-input", "Unknown input request", detail))
-    if found is None or found[1].state != "input":
+    if run_and_call is None or run_and_call[1].state != "input":
         raise _to_conflict()
-    return found
+    return run_and_call
 
 
 def _fill_form(call: StoredCall, body: FormAnswer) -> InputRequest:

@@ -87,8 +87,8 @@ def _to_members(document: Any) -> tuple[str, dict[str, Any]]:
 
 def _to_report(report: CallProgressed) -> dict[str, Any]:
     members = asdict(report)
-    found: dict[str, Any] = shown_document({"progress": members.pop("done"), **members})
-    return found
+    document: dict[str, Any] = shown_document({"progress": members.pop("done"), **members})
+    return document
 
 
 async def server_sent(stream: PacedStream[NumberedEvent], keep_alive: float) -> AsyncGenerator[bytes]:
@@ -149,10 +149,10 @@ def make_approvals_router(store: Store, engine: Engine, owner_of: OwnerOf) -> AP
         """List the calls of the caller's runs that wait for a person, those of the oldest run first."""
         behind = None if after is None else event_of_approval(after) or after
         with page_problems():
-            found = await store.history.list_waiting_calls(
+            calls = await store.history.list_waiting_calls(
                 owner_of(request), "approval", after=behind, most=limit + 1
             )
-        return JsonResponse(list_page(found, limit, waiting_document))
+        return JsonResponse(list_page(calls, limit, waiting_document))
 
     @routes.post("/approvals/{approval_id}", **describe_operation("decideApproval", _DECIDED, _ERRORS))
     async def decide_call(
@@ -178,12 +178,12 @@ async def _find_call(store: Store, approval: str, owner: str) -> tuple[StoredRun
 
     Raises a 404 for an unknown one, and for one of another owner.
     """
-    found = await store.journal.find_call(event_of_approval(approval) or "")
-    run = await store.runs.get(found[0]) if found else None
-    if found is None or run is None or run.owner != owner or not _wanted_approval(found[1]):
+    run_and_call = await store.journal.find_call(event_of_approval(approval) or "")
+    run = await store.runs.get(run_and_call[0]) if run_and_call else None
+    if run_and_call is None or run is None or run.owner != owner or not _wanted_approval(run_and_call[1]):
         detail = f"there is no approval {approval[:_SHOWN]!r}; GET /approvals lists those that wait"
         raise ProblemError(Problem(404, "unknown-approval", "Unknown approval", detail))
-    return run, found[1]
+    return run, run_and_call[1]
 
 
 def _wanted_approval(call: StoredCall) -> bool:
@@ -238,8 +238,8 @@ def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
         """List the caller's runs, the newest first."""
         wanted = RunFilter(status, agent, conversation)
         with page_problems():
-            found = await store.history.list_runs(owner_of(request), wanted, after=after, most=limit + 1)
-        return JsonResponse(list_page(found, limit, summary_document))
+            runs = await store.history.list_runs(owner_of(request), wanted, after=after, most=limit + 1)
+        return JsonResponse(list_page(runs, limit, summary_document))
 
     one = describe_answer("The run with its steps."), _NO_RUN, _ERRORS
 
@@ -272,8 +272,8 @@ def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: Own
                 stream = PacedStream(watch_run(store, run.id, _last_event(request)))
                 return EventStream(server_sent(stream, pace.keep_alive), pace.stalled)
         with page_problems():
-            found = await store.history.list_exchanged(run.id, after=after, most=limit + 1)
-        return JsonResponse(list_page(found, limit, exchanged_document))
+            events = await store.history.list_exchanged(run.id, after=after, most=limit + 1)
+        return JsonResponse(list_page(events, limit, exchanged_document))
 
 
 def _last_event(request: Request) -> int:

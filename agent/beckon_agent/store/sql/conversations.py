@@ -251,12 +251,12 @@ def _select_segments(mine: ColumnElement[bool]) -> CTE:
 def mentions_query(query: str, owner: str) -> ColumnElement[bool]:
     """Return the condition for an owner's conversations matching a query."""
     link = _select_segments(conversations.c.owner == owner)
-    found = segments.c.said.contains(search_words(query), autoescape=True)
-    ended = select(link.c.conversation).join(segments, segments.c.id == link.c.id).where(found)
+    mentions = segments.c.said.contains(search_words(query), autoescape=True)
+    ended = select(link.c.conversation).join(segments, segments.c.id == link.c.id).where(mentions)
     titles = (
         exists()
         .where(runs.c.conversation == conversations.c.id, _LEFT_NOTHING)
-        .where(segments.c.id == runs.c.segment, found)
+        .where(segments.c.id == runs.c.segment, mentions)
     )
     return or_(conversations.c.id.in_(ended), titles)
 
@@ -282,5 +282,5 @@ def titles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
         .order_by(runs.c.created_at.desc())
     )
     # Of each the last row counts: the earliest question, and one that is part of the conversation above all.
-    found = {row[0]: row[1] for row in connection.execute(titles)}
-    return found | {row[0]: row[1] for row in connection.execute(ended)}
+    by_id = {row[0]: row[1] for row in connection.execute(titles)}
+    return by_id | {row[0]: row[1] for row in connection.execute(ended)}

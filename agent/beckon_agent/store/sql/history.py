@@ -86,11 +86,11 @@ def _select_runs(
             statement = statement.where(column == value)
     if after is not None:
         statement = statement.where(_runs_behind(connection, owner, after))
-    found = connection.execute(statement).all()
-    made = _calls_of(connection, [row.id for row in found])
-    counted = tokens_so_far(connection, [row.id for row in found if row.ended_at is None])
+    rows = connection.execute(statement).all()
+    made = _calls_of(connection, [row.id for row in rows])
+    counted = tokens_so_far(connection, [row.id for row in rows if row.ended_at is None])
     summaries = []
-    for row in found:
+    for row in rows:
         members = row._asdict()
         question = members.pop("opening") or ""
         usage = usage_of(members["usage"])
@@ -127,14 +127,14 @@ def _calls_of(connection: Connection, run_ids: list[str]) -> dict[str, _CallCoun
         .group_by(calls.c.run_id, calls.c.name)
         .order_by(calls.c.name)
     )
-    found: dict[str, _CallCounts] = {}
+    by_run: dict[str, _CallCounts] = {}
     for run_id, name, made, *counts in connection.execute(statement) if run_ids else ():
-        counted = found.setdefault(run_id, _CallCounts({}))
+        counted = by_run.setdefault(run_id, _CallCounts({}))
         counted.tools[name] = made
         counted.failed += counts[0]
         counted.approvals += counts[1]
         counted.inputs += counts[2]
-    return found
+    return by_run
 
 
 def _select_conversations(
@@ -151,10 +151,10 @@ def _select_conversations(
     if after is not None:
         name, used_at = _place_of(connection, owner, after)
         statement = statement.where(_earlier_than(conversations.c.used_at, conversations.c.id, used_at, name))
-    found = connection.execute(statement).all()
-    titles = titles_of(connection, [row.id for row in found])
+    rows = connection.execute(statement).all()
+    titles = titles_of(connection, [row.id for row in rows])
     summaries = []
-    for row in found:
+    for row in rows:
         members = row._asdict()
         used_at = members.pop("used_at")
         summaries.append(ConversationSummary(StoredConversation(**members), titles.get(row.id, ""), used_at))
@@ -224,12 +224,12 @@ def _select_waiting(
     )
     if after is not None:
         statement = statement.where(_calls_behind(connection, owner, after))
-    found = []
+    waiting = []
     for row in connection.execute(statement):
         members = row._asdict()
         known = {name: members.pop(f"of_{name}") for name in about}
-        found.append(Waiting(**known, call=StoredCall(**members)))
-    return found
+        waiting.append(Waiting(**known, call=StoredCall(**members)))
+    return waiting
 
 
 def _calls_behind(connection: Connection, owner: str, after: str) -> ColumnElement[bool]:
@@ -280,9 +280,9 @@ def tokens_so_far(connection: Connection, run_ids: Sequence[str]) -> dict[str, U
     """Return the counted token usage of each of these runs."""
     if not run_ids:
         return {}
-    found: dict[str, Usage] = {}
+    tokens: dict[str, Usage] = {}
     statement = select(turns.c.run_id, turns.c.usage).where(turns.c.run_id.in_(run_ids))
     for run_id, document in connection.execute(statement):
-        if (usage := sum_usages((found.get(run_id), usage_of(document)))) is not None:
-            found[run_id] = usage
-    return found
+        if (usage := sum_usages((tokens.get(run_id), usage_of(document)))) is not None:
+            tokens[run_id] = usage
+    return tokens

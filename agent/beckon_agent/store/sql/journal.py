@@ -364,8 +364,8 @@ def _lock_run_of(connection: Connection, event_id: str) -> tuple[str, RunStatus]
 
     The present state of the call is seen by a later statement only.
     """
-    found = connection.execute(_LOCK_RUN_OF, {"the_call": event_id}).first()
-    return None if found is None else (found[0], found[1])
+    row = connection.execute(_LOCK_RUN_OF, {"the_call": event_id}).first()
+    return None if row is None else (row[0], row[1])
 
 
 def _change_call(

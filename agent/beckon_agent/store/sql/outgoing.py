@@ -38,8 +38,8 @@ class SqlPushTargets:
 
     async def list_of(self, run_id: str) -> Sequence[PushTarget]:
         """Return the targets of a run."""
-        found = select(table.c.target).where(table.c.run_id == run_id).order_by(table.c.id)
-        rows = await self._database.read(lambda connection: connection.scalars(found).all())
+        targets = select(table.c.target).where(table.c.run_id == run_id).order_by(table.c.id)
+        rows = await self._database.read(lambda connection: connection.scalars(targets).all())
         return [PushTarget(**row) for row in rows]
 
     async def delete(self, run_id: str, target_id: str) -> None:
@@ -49,7 +49,7 @@ class SqlPushTargets:
 
     async def claim_due(self, *, most: int, seconds: float) -> Sequence[DueTarget]:
         """Return due targets, the longest due first; no other replica gets them meanwhile."""
-        found = (
+        select_due = (
             select(table.c.run_id, table.c.target, table.c.notified, table.c.failures)
             .where(table.c.due <= now())
             .order_by(table.c.due)
@@ -60,7 +60,7 @@ class SqlPushTargets:
         def work(connection: Connection) -> list[DueTarget]:
             due = [
                 DueTarget(run_id, PushTarget(**target), notified, failures)
-                for run_id, target, notified, failures in connection.execute(found)
+                for run_id, target, notified, failures in connection.execute(select_due)
             ]
             for one in due:
                 connection.execute(_of(one).values(due=now() + seconds))
@@ -88,7 +88,7 @@ class SqlOwedAnswers:
 
     async def claim_due(self, *, most: int, seconds: float) -> Sequence[OwedAnswer]:
         """Return due answers, the longest due first; no other replica gets them meanwhile."""
-        found = (
+        select_due = (
             select(owed_answers.c.run_id, owed_answers.c.failures)
             .where(owed_answers.c.due <= now())
             .order_by(owed_answers.c.due)
@@ -97,7 +97,7 @@ class SqlOwedAnswers:
         )
 
         def work(connection: Connection) -> list[OwedAnswer]:
-            due = [OwedAnswer(run_id, failures) for run_id, failures in connection.execute(found)]
+            due = [OwedAnswer(run_id, failures) for run_id, failures in connection.execute(select_due)]
             if due:
                 claimed = update(owed_answers).where(owed_answers.c.run_id.in_([one.run_id for one in due]))
                 connection.execute(claimed.values(due=now() + seconds))

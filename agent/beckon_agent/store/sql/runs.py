@@ -274,10 +274,10 @@ def _lock_parent(connection: Connection, new: NewRun) -> int | None:
 
 
 def _select_existing(connection: Connection, statement: Select[int], name: str) -> int:
-    found: int | None = connection.scalar(statement.with_for_update(read=True, key_share=True))
-    if found is None:
+    existing: int | None = connection.scalar(statement.with_for_update(read=True, key_share=True))
+    if existing is None:
         raise KeyError(name)
-    return found
+    return existing
 
 
 def _claim_runs(connection: Connection, holder: str, seconds: float, most: int) -> list[StoredRun]:
@@ -340,9 +340,9 @@ def _purge_runs(connection: Connection, over: ColumnElement[bool]) -> int:
     ended = (
         select(runs.c.id).where(over).order_by(runs.c.ended_at).limit(200).with_for_update(skip_locked=True)
     )
-    found = connection.scalars(ended).all()
-    if not found:
+    ids = connection.scalars(ended).all()
+    if not ids:
         return 0
-    gone = connection.scalars(delete(runs).where(runs.c.id.in_(found)).returning(runs.c.segment)).all()
+    gone = connection.scalars(delete(runs).where(runs.c.id.in_(ids)).returning(runs.c.segment)).all()
     delete_unused(connection, gone)
     return len(gone)

@@ -79,17 +79,17 @@ def append_events(connection: Connection, run_id: str, entries: LogEntries) -> N
 
 def load_past(connection: Connection, run_id: str) -> Past:
     """Return the turns and calls of a run. Calls after the last turn are left out."""
-    found = connection.execute(
+    rows = connection.execute(
         select(*_TURN_COLUMNS).where(turns.c.run_id == run_id).order_by(turns.c.step)
     ).all()
-    last = found[-1].step if found else -1
+    last = rows[-1].step if rows else -1
     made = connection.execute(
         select(*CALL_COLUMNS)
         .where(calls.c.run_id == run_id, calls.c.step <= last)
         .order_by(calls.c.step, calls.c.number)
     )
     return Past(
-        [_to_turn(_row_members(row)) for row in found],
+        [_to_turn(_row_members(row)) for row in rows],
         [StoredCall(**_row_members(row)) for row in made],
     )
 
@@ -197,11 +197,11 @@ class SqlMaterials:
         wanted = sorted(set(digests))
 
         def work(connection: Connection) -> dict[str, Any]:
-            found: dict[str, Any] = {}
+            documents: dict[str, Any] = {}
             for page in _split_pages(wanted):
                 rows = select(materials.c.digest, materials.c.document).where(materials.c.digest.in_(page))
-                found |= {row.digest: row.document for row in connection.execute(rows)}
-            return found
+                documents |= {row.digest: row.document for row in connection.execute(rows)}
+            return documents
 
         return await self._database.read(work)
 

@@ -100,13 +100,13 @@ def npm_lock(package: str) -> str:
 
 def tool_version(program: str, spec: str) -> str:
     """Return `NAME==VERSION` of the tool run by uvx. Returns "" if the version cannot be known."""
-    found = _PROJECT.match(spec)
-    if found is None or "://" in spec or Path(program).name not in ("uvx", "uv"):
+    match = _PROJECT.match(spec)
+    if match is None or "://" in spec or Path(program).name not in ("uvx", "uv"):
         return ""
     run = ["uvx"] if Path(program).name == "uvx" else ["uv", "tool", "run"]
-    version = _command_output([*run, "--from", spec, "python", "-c", _VERSION, found[0]]).strip()
-    extras = re.match(r"\[[^]]*\]", spec[found.end() :])
-    return f"{found[0]}{extras[0] if extras else ''}=={version}" if version else ""
+    version = _command_output([*run, "--from", spec, "python", "-c", _VERSION, match[0]]).strip()
+    extras = re.match(r"\[[^]]*\]", spec[match.end() :])
+    return f"{match[0]}{extras[0] if extras else ''}=={version}" if version else ""
 
 
 def find_distributions(interpreter: str, modules: Sequence[str]) -> Mapping[str, str]:
@@ -125,7 +125,7 @@ def find_imports(script: str) -> list[str]:
         tree = ast.parse(script)
     except SyntaxError:
         return []
-    found = {
+    imports = {
         name.partition(".")[0]
         for node in ast.walk(tree)
         for name in (
@@ -136,16 +136,16 @@ def find_imports(script: str) -> list[str]:
             else []
         )
     }
-    return sorted(found - sys.stdlib_module_names)
+    return sorted(imports - sys.stdlib_module_names)
 
 
 def declared_packages(script: str) -> set[str]:
     """Return the packages in a script's inline metadata (PEP 723)."""
-    found = _INLINE.search(script)
-    if found is None:
+    match = _INLINE.search(script)
+    if match is None:
         return set()
     text = "".join(
-        line[2:] if line.startswith("# ") else line[1:] for line in found[1].splitlines(keepends=True)
+        line[2:] if line.startswith("# ") else line[1:] for line in match[1].splitlines(keepends=True)
     )
     try:
         wanted = tomllib.loads(text).get("dependencies", [])

@@ -85,12 +85,12 @@ def recipe_of(words: Sequence[str], base_image: str = "") -> Recipe:
 def refuse_secrets(words: Sequence[str]) -> None:
     """Raise `CommandError` if a word looks like a secret. The words would be written into manifests."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
-        found = _SECRET_FLAG.fullmatch(word)
+        match = _SECRET_FLAG.fullmatch(word)
         url = urlsplit(word) if "://" in word else None
-        if (found and (found["value"] or (following and not following.startswith("-")))) or (
+        if (match and (match["value"] or (following and not following.startswith("-")))) or (
             url and url.password
         ):
-            shown = word.partition("=")[0] if found else f"{url.scheme}://…" if url else word
+            shown = word.partition("=")[0] if match else f"{url.scheme}://…" if url else word
             raise CommandError(
                 f"{shown} holds a secret, which no manifest may; hand it on in the environment by --env, and "
                 "with sh -c 'exec …' where the server reads it from nowhere else",
@@ -126,15 +126,15 @@ def _npx_recipe(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
         return None
     name = rest.pop(0)
     specs = wanted or [name]
-    found = [packages.npm_package(spec) for spec in specs]
-    if not all(one.name for one in found):
+    pinned = [packages.npm_package(spec) for spec in specs]
+    if not all(one.name for one in pinned):
         return None
-    program = name if wanted else found[0].program
-    document = {"private": True, "dependencies": {one.name: one.version for one in found}}
+    program = name if wanted else pinned[0].program
+    document = {"private": True, "dependencies": {one.name: one.version for one in pinned}}
     files = {"package.json": json.dumps(document, indent=2) + "\n"}
-    if not any(one.unknown for one in found) and (lock := packages.npm_lock(files["package.json"])):
+    if not any(one.unknown for one in pinned) and (lock := packages.npm_lock(files["package.json"])):
         files["package-lock.json"] = lock
-    unknown = tuple(one.unknown for one in found if one.unknown)
+    unknown = tuple(one.unknown for one in pinned if one.unknown)
     return Recipe(
         Runtime.NODE, (f"{SERVER}/node_modules/.bin/{program}", *rest), tuple(typed), files, unknown
     )
@@ -168,9 +168,9 @@ def _tool_recipe(typed: Sequence[str], words: Sequence[str]) -> Recipe | None:
 
 def _module_recipe(words: Sequence[str]) -> Recipe:
     module = words[2].partition(".")[0]
-    found = packages.find_distributions(words[0], [module])
-    unknown = _not_found(found, [module])
-    files = {"requirements.txt": "".join(f"{each}\n" for each in sorted(set(found.values())))}
+    distributions = packages.find_distributions(words[0], [module])
+    unknown = _not_found(distributions, [module])
+    files = {"requirements.txt": "".join(f"{each}\n" for each in sorted(set(distributions.values())))}
     return Recipe(Runtime.PYTHON, (f"{SERVER}/env/bin/python", *words[1:]), tuple(words), files, unknown)
 
 
@@ -180,15 +180,15 @@ def _python_script(words: Sequence[str]) -> Recipe | None:
         return None
     name = Path(words[1]).name
     imported = packages.find_imports(text)
-    found = packages.find_distributions(words[0], imported)
+    distributions = packages.find_distributions(words[0], imported)
     declared = packages.declared_packages(text)
-    wanted = sorted(declared or set(found.values()))
+    wanted = sorted(declared or set(distributions.values()))
     return Recipe(
         Runtime.PYTHON,
         (f"{SERVER}/env/bin/python", f"{SERVER}/{name}", *words[2:]),
         (words[0], f"server/{name}", *words[2:]),
         {"requirements.txt": "".join(f"{each}\n" for each in wanted), name: text},
-        () if declared else _not_found(found, imported),
+        () if declared else _not_found(distributions, imported),
     )
 
 

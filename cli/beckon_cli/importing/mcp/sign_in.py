@@ -85,11 +85,13 @@ class _CallbackServer(HTTPServer):
             if time.monotonic() > end:
                 raise SignInFailed(f"the browser did not return within {SIGN_IN_SECONDS:g} seconds")
             self.handle_request()
-        found = self.received
-        if "code" not in found:
-            cause = found.get("error_description") or found.get("error") or "no code came back"
+        received = self.received
+        if "code" not in received:
+            cause = received.get("error_description") or received.get("error") or "no code came back"
             raise SignInFailed(f"the authorization server refused the sign-in: {cause[:300]}")
-        return AuthorizationCodeResult(code=found["code"], state=found.get("state"), iss=found.get("iss"))
+        return AuthorizationCodeResult(
+            code=received["code"], state=received.get("state"), iss=received.get("iss")
+        )
 
 
 class _CallbackHandler(BaseHTTPRequestHandler):

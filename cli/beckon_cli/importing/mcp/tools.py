@@ -294,8 +294,8 @@ def find_tools(
 
     `service_of` makes the Service of a command from the server's name. Raises `NoSource`.
     """
-    found = asyncio.run(list_server_tools(place, wanted.auth))
-    name = source_name(wanted.name or found.name or "mcp")
+    listed = asyncio.run(list_server_tools(place, wanted.auth))
+    name = source_name(wanted.name or listed.name or "mcp")
     server = Server(name, place, wanted.credential)
     return ImportSource(
         importer="mcp",
@@ -303,7 +303,7 @@ def find_tools(
         title=name,
         name=service_name(name),
         source=Source(f"the MCP server {name}", "--name"),
-        present=frozenset(tool.name for tool in found.tools),
-        results=import_tools(found.tools, server, wanted.words),
+        present=frozenset(tool.name for tool in listed.tools),
+        results=import_tools(listed.tools, server, wanted.words),
         service=service_of(name) if place.command else None,
     )

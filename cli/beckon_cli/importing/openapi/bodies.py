@@ -172,27 +172,27 @@ def _required_alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]
 
     The fields have the names of their arguments. It is empty if a required field is no argument.
     """
-    found = []
+    alternatives = []
     for branch in shape.get("anyOf") or shape.get("oneOf") or ():
         needed = branch.get("required", [])
         if any(name not in names for name in needed):
             return []
-        found.append({"required": [names[name] for name in needed]})
-    return found
+        alternatives.append({"required": [names[name] for name in needed]})
+    return alternatives
 
 
 def _field_encodings(media: Media, fields: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the form fields with an unusual encoding."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    encodings: list[tuple[str, dict[str, Any]]] = []
     for name, stated in media.encodings.items() if media.kind in (FORM, MULTIPART) else ():
         if name not in fields or not isinstance(stated, Mapping) or stated.get("style") not in _STYLES:
             continue
         style, explode = stated["style"], stated.get("explode")
         if style == "deepObject":
-            found.append((name, {"style": style}))
+            encodings.append((name, {"style": style}))
         elif explode is False or (style != "form" and explode is not True):
-            found.append((name, {"style": style, "explode": False}))
-    return found
+            encodings.append((name, {"style": style, "explode": False}))
+    return encodings
 
 
 def _is_flat(shape: Schema) -> bool:

@@ -173,9 +173,9 @@ def _with_path(operation: Operation, words: list[str], _group: list[Operation]) 
     Nouns stay singular or plural as in the path.
     """
     literal = _SEGMENT_PARAMETER.sub(" ", operation.path.partition("?")[0])
-    found = [word for segment in literal.split("/") for word in path_words(segment)]
+    in_path = [word for segment in literal.split("/") for word in path_words(segment)]
     return (
-        [words[0], *found]
+        [words[0], *in_path]
         if not operation.id or _restates_path(split_words(operation.id), operation)
         else words
     )

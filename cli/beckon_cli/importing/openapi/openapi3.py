@@ -52,8 +52,8 @@ def choose_server(servers: list[str], choice: ServerChoice) -> str:
 
 def read_servers(servers: Node, base: str, choice: ServerChoice) -> list[str]:
     """Return the absolute URLs of a list of Server Objects (OpenAPI 3)."""
-    found = [_fill_server(server, choice.variables) for server in servers.items()]
-    return list(dict.fromkeys(absolute_url(url, base) for url in found))
+    urls = [_fill_server(server, choice.variables) for server in servers.items()]
+    return list(dict.fromkeys(absolute_url(url, base) for url in urls))
 
 
 def absolute_url(url: str, base: str) -> str:
@@ -73,8 +73,8 @@ def find_problem(server: str) -> str:
     """Return the reason a server cannot be called, "" if it can."""
     if not server.startswith(("http://", "https://")) or not urlsplit(server).netloc:
         return f"the description names no host ({server or 'no server'}); give --server https://HOST/PATH"
-    if found := _VARIABLE.search(server):
-        return f"the server's {found[1]!r} has no value; give --server-variable {found[1]}=VALUE"
+    if match := _VARIABLE.search(server):
+        return f"the server's {match[1]!r} has no value; give --server-variable {match[1]}=VALUE"
     return ""
 
 
@@ -151,8 +151,8 @@ def parameters_of(item: Node, operation: Node) -> list[Node]:
 
     The operation's override the path's of the same name and place.
     """
-    found = [*item.get("parameters").items(), *operation.get("parameters").items()]
-    named = {(each.get_text("name"), each.get_text("in")): each for each in found}
+    parameters = [*item.get("parameters").items(), *operation.get("parameters").items()]
+    named = {(each.get_text("name"), each.get_text("in")): each for each in parameters}
     return [*named.values()]
 
 

@@ -110,8 +110,8 @@ _TITLE_NOISE = frozenset({
 
 def to_slug(title: str, otherwise: str = "api") -> str:
     """Return a short name for an API, of lower-case letters, digits and dashes."""
-    found = re.findall(r"[a-z0-9]+", title.lower())
-    words = [word for word in found if word not in _TITLE_NOISE and not is_version(word)]
+    parts = re.findall(r"[a-z0-9]+", title.lower())
+    words = [word for word in parts if word not in _TITLE_NOISE and not is_version(word)]
     text = "-".join(words or split_words(otherwise) or ["api"])[:30].strip("-")
     return text if text[:1].isalpha() else f"api-{text}"
 
@@ -133,13 +133,15 @@ def credential_for(
     for each in operation.parameters:
         if each.name not in keep and each.place != "path" and _is_secret(each, schemes, parts):
             parts[Part(each.place, each.name, to_plain_text(each.description, 100))] = None
-    found = _without_duplicates(part for part in parts if part.name not in keep)
-    unknown = [part for part in found if part.kind not in ("bearer", "basic", "header", "query", "cookie")]
+    credentials = _without_duplicates(part for part in parts if part.name not in keep)
+    unknown = [
+        part for part in credentials if part.kind not in ("bearer", "basic", "header", "query", "cookie")
+    ]
     if unknown:
         return Credential(
             problem=f"wants {unknown[0].kind or 'an unknown kind of credential'}, which no rule has"
         )
-    return Credential(wanted or name, found) if found else Credential(wanted)
+    return Credential(wanted or name, credentials) if credentials else Credential(wanted)
 
 
 def _scheme_parts(alternative: tuple[str, ...], schemes: Mapping[str, Scheme]) -> Iterator[Part]:
@@ -167,7 +169,7 @@ def _is_secret(each: Parameter, schemes: set[tuple[str, str]], parts: Mapping[Pa
 
 
 def _without_duplicates(parts: Iterator[Part]) -> tuple[Part, ...]:
-    found: dict[tuple[str, str], Part] = {}
+    unique: dict[tuple[str, str], Part] = {}
     for part in parts:
-        found.setdefault((part.kind, part.name), part)
-    return tuple(found.values())
+        unique.setdefault((part.kind, part.name), part)
+    return tuple(unique.values())

@@ -75,7 +75,7 @@ def follow_once(node: Node) -> Node:
     if not isinstance(ref, str):
         raise BadDescription(f"a $ref is a text, not {str(ref)[:60]}")
     try:
-        found = node.resolver.lookup(ref)
+        resolved = node.resolver.lookup(ref)
     except Unresolvable as error:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, BadDescription):
@@ -83,7 +83,7 @@ def follow_once(node: Node) -> Node:
         raise BadDescription(str(cause) if cause else f"nothing is at the reference {ref[:200]!r}") from None
     except (ValueError, TypeError, KeyError, IndexError):
         raise BadDescription(f"nothing is at the reference {ref[:200]!r}") from None
-    return Node(found.contents, found.resolver, ref)
+    return Node(resolved.contents, resolved.resolver, ref)
 
 
 def open_root(documents: Documents) -> Node:

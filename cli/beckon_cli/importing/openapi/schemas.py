@@ -95,7 +95,7 @@ def _recursive_definitions(graph: dict[str, set[str]]) -> Iterator[str]:
         except CycleError as error:
             cycle = set(error.args[1])
             yield from cycle
-            left = {name: found - cycle for name, found in left.items() if name not in cycle}
+            left = {name: used - cycle for name, used in left.items() if name not in cycle}
         else:
             return
 
@@ -152,13 +152,13 @@ class SchemaBundle:
 
     def definitions(self) -> dict[str, Any]:
         """Return all referenced schemas by name. Each is as deep as the shallowest reference to it allows."""
-        found: dict[str, Any] = {}
+        definitions: dict[str, Any] = {}
         while self._pending:
             name = min(self._pending, key=lambda one: self._pending[one])
             depth = self._pending.pop(name)
-            if name not in found:
-                found[name] = self.add_schema(self._targets[name], depth)
-        return found
+            if name not in definitions:
+                definitions[name] = self.add_schema(self._targets[name], depth)
+        return definitions
 
     def _add_reference(self, schema: Node, depth: int) -> Any:
         target = follow_references(schema)
@@ -176,25 +176,25 @@ class SchemaBundle:
         return {"$ref": f"{_PREFIX}{name}", **siblings}
 
     def _add_members(self, schema: Node, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = example_of(schema.value)
+        members: dict[str, Any] = example_of(schema.value)
         for keyword, value in schema.value.items():
             if keyword in _DROPPED or keyword.startswith("x-"):
                 continue
-            found[keyword] = self._add_member(schema, keyword, value, depth)
+            members[keyword] = self._add_member(schema, keyword, value, depth)
         served = {
             name
             for name, inner in _as_mapping(schema.value, "properties").items()
             if self._is_served(schema, inner)
         }
-        if isinstance(found.get("required"), list):
-            found["required"] = [
-                name for name in found["required"] if isinstance(name, str) and name not in served
+        if isinstance(members.get("required"), list):
+            members["required"] = [
+                name for name in members["required"] if isinstance(name, str) and name not in served
             ]
-        if found.get("nullable") is True and None not in found.get("enum", [None]):
-            del found["nullable"]  # OpenAPI 3.0.3: null must be among the values as well
-        if found.get("format") in ("", "string", found.get("type")):
-            found.pop("format", None)
-        return self._remove_invalid(found)
+        if members.get("nullable") is True and None not in members.get("enum", [None]):
+            del members["nullable"]  # OpenAPI 3.0.3: null must be among the values as well
+        if members.get("format") in ("", "string", members.get("type")):
+            members.pop("format", None)
+        return self._remove_invalid(members)
 
     def _add_member(self, schema: Node, keyword: str, value: Any, depth: int) -> Any:
         def inner(entry: Any, levels: int) -> Any:
@@ -302,8 +302,8 @@ def example_of(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, Mapping) else {}
+    member = value.get(key)
+    return member if isinstance(member, Mapping) else {}
 
 
 def _is_file(schema: Schema) -> bool:

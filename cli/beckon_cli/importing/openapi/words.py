@@ -16,10 +16,10 @@ _SINGULAR = frozenset(
 
 def split_words(text: str) -> list[str]:
     """Return the words of camelCase, snake_case, kebab-case or anything between, in lower case."""
-    found: list[str] = []
+    words: list[str] = []
     for part in re.split(r"[^A-Za-z0-9]+", text):
-        found += _glue_numbers(_SPLIT.findall(part))
-    return [word.lower() for word in found]
+        words += _glue_numbers(_SPLIT.findall(part))
+    return [word.lower() for word in words]
 
 
 def path_words(segment: str) -> list[str]:
@@ -57,13 +57,13 @@ def argument_name(name: str) -> str:
 
 def _glue_numbers(parts: list[str]) -> list[str]:
     """Join a short number to the word before it: oauth2, s3."""
-    found: list[str] = []
+    glued: list[str] = []
     for part in parts:
-        if part.isdigit() and found and len(part) <= 2 and not found[-1][-1].isdigit():
-            found[-1] += part
+        if part.isdigit() and glued and len(part) <= 2 and not glued[-1][-1].isdigit():
+            glued[-1] += part
         else:
-            found.append(part)
-    return found
+            glued.append(part)
+    return glued
 
 
 MAX_TOOL = 1024  # characters, which is what models are shown of a tool
@@ -114,7 +114,7 @@ def _cut_text(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     short = text[: limit - 1]
-    ends = [found.end() for found in _END.finditer(short)]
+    ends = [match.end() for match in _END.finditer(short)]
     if ends and ends[-1] >= limit // 2:
         return short[: ends[-1]]
     return f"{short.rpartition(' ')[0] or short}…"

@@ -55,12 +55,12 @@ class Function:
 
 def call(name: str, arguments: Sequence[Evaluator]) -> Evaluator:
     """Call a function by its upper-case name. One that does not exist is an error with the value false."""
-    found = [function for function in _FUNCTIONS.get(name, ()) if function.takes(len(arguments))]
-    if not found:
+    overloads = [function for function in _FUNCTIONS.get(name, ()) if function.takes(len(arguments))]
+    if not overloads:
         message = f"there is no function {name} of {len(arguments)} arguments"
         missing = failure(value=False, kind=ErrorKind.MISSING_FUNCTION, message=message)
         return lambda _: missing
-    function = found[0]
+    function = overloads[0]
     further = (function.further or keep,) * (len(arguments) - len(function.parameters))
     pairs = tuple(zip(function.parameters + further, arguments, strict=True))
 
@@ -177,8 +177,8 @@ def invert(operand: Evaluator) -> Evaluator:
         value = operand(attributes)
         if isinstance(value, int) and not isinstance(value, bool):
             return failure(value=True, kind=ErrorKind.CAST, message=f"NOT {value}: an integer is no boolean")
-        found = to_boolean(value)
-        return found if isinstance(found, Failure) else not found
+        converted = to_boolean(value)
+        return converted if isinstance(converted, Failure) else not converted
 
     return evaluate
 

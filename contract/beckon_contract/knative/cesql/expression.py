@@ -76,8 +76,8 @@ def to_integer(value: Result) -> int | Failure:
         return Failure(0, value.error)
     if not isinstance(value, str):
         return int(value)
-    found = _INTEGER.fullmatch(value)
-    number = int(found[1] + found[2]) if found else MAX_INTEGER + 1
+    match = _INTEGER.fullmatch(value)
+    number = int(match[1] + match[2]) if match else MAX_INTEGER + 1
     if MIN_INTEGER <= number <= MAX_INTEGER:
         return number
     return failure(0, ErrorKind.CAST, f"{value[:40]!r} is no 32-bit integer")

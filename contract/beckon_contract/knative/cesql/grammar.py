@@ -46,11 +46,11 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     tail_size = len(pieces[-1])
 
     def matches(text: str) -> bool:
-        found = head.match(text)
+        match = head.match(text)
         for piece in middle:
-            found = found and piece.search(text, found.end())
+            match = match and piece.search(text, match.end())
         start = len(text) - tail_size
-        return found is not None and found.end() <= start and tail.match(text, start) is not None
+        return match is not None and match.end() <= start and tail.match(text, start) is not None
 
     return matches
 
@@ -137,8 +137,8 @@ def _syntax_error(text: str, error: UnexpectedInput) -> CesqlSyntaxError:
         return CesqlSyntaxError(f"column {position + 1}: a string that does not end; close it", position)
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         return CesqlSyntaxError("the expression ends too early; complete or remove its last part", len(text))
-    found = text[position : position + 20]
-    return CesqlSyntaxError(f"column {position + 1}: {found!r} was not expected here", position)
+    excerpt = text[position : position + 20]
+    return CesqlSyntaxError(f"column {position + 1}: {excerpt!r} was not expected here", position)
 
 
 class _Builder(Transformer[Token, Node]):
