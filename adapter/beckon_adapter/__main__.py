@@ -64,9 +64,11 @@ def read_command_line(words: Sequence[str], environment: Mapping[str, str]) -> C
         parser.error("the command is missing")
     if missing := [name for name in options.env if name not in environment]:
         raise UsageError(f"--env {missing[0]}: the environment has no such variable; set it, from a Secret")
-    given = {name: environment[name] for name in options.env}
+    variables = {name: environment[name] for name in options.env}
     try:
-        server = NamedServer(name=options.mcp, command=tuple(command), env=given, secret=frozenset(given))
+        server = NamedServer(
+            name=options.mcp, command=tuple(command), env=variables, secret=frozenset(variables)
+        )
     except ValidationError as error:
         raise UsageError(f"--mcp {options.mcp[:60]!r}: {error.errors()[0]['msg']}") from None
     return CommandLine(server, options.manifests)

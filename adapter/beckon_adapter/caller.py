@@ -260,9 +260,9 @@ def _with_default_headers(request: HttpRequest, call: Call) -> HttpRequest:
     The key is for methods that are not idempotent; it is the same at every delivery of the call. Headers
     of the rule take precedence.
     """
-    given = {name for name, _ in request.headers}
-    more = [] if "accept" in given else [("accept", _ANY_JSON)]
-    if request.method not in IDEMPOTENT and _KEY not in given:
+    names = {name for name, _ in request.headers}
+    more = [] if "accept" in names else [("accept", _ANY_JSON)]
+    if request.method not in IDEMPOTENT and _KEY not in names:
         # Many APIs do once what comes twice under one key (draft-ietf-httpapi-idempotency-key-header).
         more.append((_KEY, call.key))
     return replace(request, headers=(*request.headers, *more))

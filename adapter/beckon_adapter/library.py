@@ -60,8 +60,8 @@ def _answer_request(scope: Scope, body: bytes) -> Answer:
         case "GET", "healthz":
             return 200, {"status": "ok"}
         case "GET", "books":
-            given = parse_qs(scope["query_string"].decode("latin-1"))
-            return _search_books({name: values[0] for name, values in given.items()})
+            parameters = parse_qs(scope["query_string"].decode("latin-1"))
+            return _search_books({name: values[0] for name, values in parameters.items()})
         case "GET", "books", number:
             book = _find_book(number)
             return (200, book) if book else (404, {"message": f"there is no book {number}"})

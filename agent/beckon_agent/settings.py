@@ -281,13 +281,13 @@ class Settings(ServingSettings):
         """
         if self.metrics_port is not None:
             return None
-        named = split_items(self.metrics_users)
+        users = split_items(self.metrics_users)
         local = self.anonymous is None  # then callers without a credential are of this machine
 
         def may_read(caller: Principal) -> bool:
             if caller.kind == "unauthenticated":
                 return False
-            return "*" in named or caller.id in named or (local and caller.kind == "anonymous")
+            return "*" in users or caller.id in users or (local and caller.kind == "anonymous")
 
         return may_read
 

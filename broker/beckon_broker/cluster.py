@@ -211,8 +211,8 @@ class ClusterSource:
                 yield BrokerName(resource.namespace, resource.name), entry.parsed.delivery
 
     def _broker_of(self, entry: _Entry[Trigger]) -> BrokerName:
-        named = entry.resource.spec.get("broker")
-        name = entry.parsed.broker if entry.parsed else named if isinstance(named, str) else ""
+        broker = entry.resource.spec.get("broker")
+        name = entry.parsed.broker if entry.parsed else broker if isinstance(broker, str) else ""
         return BrokerName(entry.resource.namespace, name)
 
 

@@ -114,9 +114,9 @@ class HeldDeliveries:
 
     def recognise(self, message: Msg) -> bool:
         """Return True if a delivery is held or settled; one that is settled is removed again."""
-        held = self._held.get(key := message_id(message))
-        if held is not None:
-            held.message = message
+        delivery = self._held.get(key := message_id(message))
+        if delivery is not None:
+            delivery.message = message
         elif key in self._settled:
             self._start(acknowledge(message))
         else:
@@ -125,8 +125,8 @@ class HeldDeliveries:
 
     async def renew(self) -> None:
         """Renew the leases of all deliveries that are held; raises `NatsError`."""
-        for held in list(self._held.values()):
-            await held.message.in_progress()
+        for delivery in list(self._held.values()):
+            await delivery.message.in_progress()
 
 
 def message_id(message: Msg) -> str:

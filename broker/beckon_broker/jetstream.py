@@ -277,14 +277,14 @@ class JetStreamLog:
             except ValueError:
                 logger.exception("message %s is no delivery that this broker can read", message.subject)
                 return  # it comes again after its lease, for a broker that may know it
-            held = PulledDelivery(queued, message, self._holdings, self.store)
+            delivery = PulledDelivery(queued, message, self._holdings, self.store)
             most = _MOST_TURNS * self._options.concurrency
-            if self._holdings.add(held) > most and queue_of(message.subject) is None:
-                task = asyncio.create_task(self._move(held, take))
+            if self._holdings.add(delivery) > most and queue_of(message.subject) is None:
+                task = asyncio.create_task(self._move(delivery, take))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             else:
-                take(held)
+                take(delivery)
 
         return receive
 

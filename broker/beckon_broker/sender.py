@@ -89,10 +89,12 @@ def _refused(answer: Ack) -> FailedAttempt:
         error = f"dispatch error: {answer.error}".encode()
         return FailedAttempt(NO_ANSWER, error, retriable=True, begun=answer.sent)
     delay = read_retry_after(answer.retry_after) if answer.status in _DELAYING else None
-    begun = not 400 <= answer.status < 500 or answer.status in _MAY_HAVE_BEGUN
+    may_have_begun = not 400 <= answer.status < 500 or answer.status in _MAY_HAVE_BEGUN
     asks_again = answer.status == 429 or (answer.status == 503 and bool(answer.retry_after))
     data = answer.body[:MAX_DATA_BYTES]  # more is not kept while a delivery waits for its next attempt
-    return FailedAttempt(answer.status, data, is_retriable(answer.status), delay or 0.0, begun, asks_again)
+    return FailedAttempt(
+        answer.status, data, is_retriable(answer.status), delay or 0.0, may_have_begun, asks_again
+    )
 
 
 def _unusable(answer: Ack, why: str) -> FailedAttempt:

@@ -27,10 +27,10 @@ class TracedPost:
 
     async def __call__(self, url: str, headers: Headers, body: bytes, timeout: float) -> Ack:
         """POST these bytes."""
-        given = dict(headers)
-        event_type = given.get("ce-type")  # which an event in structured mode does not show
+        by_name = dict(headers)
+        event_type = by_name.get("ce-type")  # which an event in structured mode does not show
         name = f"deliver {event_type}" if event_type else "deliver"
-        span = _tracer.start_span(name, _parent(given), SpanKind.CLIENT, _attributes(url, given))
+        span = _tracer.start_span(name, _parent(by_name), SpanKind.CLIENT, _attributes(url, by_name))
         own = [(key, value) for key, value in headers if key not in MEMBERS] + list(carried_by(span).items())
         try:
             answer = await self._post(url, own, body, timeout)

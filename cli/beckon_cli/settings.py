@@ -133,9 +133,9 @@ def load_settings(**flags: object) -> Settings:
 
     A flag of `None` counts as not given. Raises `CommandError` for a bad value.
     """
-    given = {name: value for name, value in flags.items() if value is not None}
+    values = {name: value for name, value in flags.items() if value is not None}
     try:
-        return Settings(**given)  # type: ignore[arg-type]  # pydantic checks the values
+        return Settings(**values)  # type: ignore[arg-type]  # pydantic checks the values
     except UnicodeDecodeError:
         raise CommandError("the file .env is not UTF-8", status=2) from None
     except ValidationError as error:

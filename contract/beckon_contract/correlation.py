@@ -144,8 +144,8 @@ def mint(keyring: Keyring, replica: str, call_id: bytes = b"") -> str:
 
 def sign_claim(keyring: Keyring, claim: Claim) -> str:
     """Return the token with a claim, signed with the first key."""
-    named = f"{claim.replica}.{claim.nonce}"
-    return f"{named}.{_sign(keyring.keys[0], named)}"
+    text = f"{claim.replica}.{claim.nonce}"
+    return f"{text}.{_sign(keyring.keys[0], text)}"
 
 
 def verify(keyring: Keyring, token: str) -> Claim | None:
@@ -157,12 +157,12 @@ def verify(keyring: Keyring, token: str) -> Claim | None:
     if parts is None:
         return None
     replica, nonce, mac = parts.groups()
-    named = f"{replica}.{nonce}"
+    text = f"{replica}.{nonce}"
     # The text is compared, not the bytes: the last character of 16 bytes in base64url has
     # spare bits, and a token must have one spelling only.
     genuine = False
     for key in keyring.keys:
-        genuine |= hmac.compare_digest(_sign(key, named), mac)
+        genuine |= hmac.compare_digest(_sign(key, text), mac)
     return Claim(replica, nonce) if genuine else None
 
 
@@ -238,10 +238,10 @@ def check_request(keyring: Keyring, path: str, headers: Iterable[RawHeader], bod
     Names of headers are lower case. Only a genuine credential is refused for its age.
     """
     headers = list(headers)
-    given = [value for name, value in headers if name == b"authorization"]
-    if not given:
+    credentials = [value for name, value in headers if name == b"authorization"]
+    if not credentials:
         raise BadCredential(f"the call has no credential in the header Authorization; {_CURE}")
-    parts = _CREDENTIAL.match(given[0]) if len(given) == 1 else None
+    parts = _CREDENTIAL.match(credentials[0]) if len(credentials) == 1 else None
     if parts is None:
         raise BadCredential(f"the credential of the call is not of the form `{SCHEME} TIME.MAC`; {_CURE}")
     issued, mac = parts[1], parts[2].decode("ascii")

@@ -192,8 +192,8 @@ class InputRequest:
         if not self.is_keyed:
             return {**shown, "key": next(iter(self.requests)), **state}
         requests = {key: one.to_request() for key, one in self.requests.items()}
-        given = {"answers": self.answers, "parts": self.parts} if self.answers else {}
-        return {**shown, "requests": requests, **given, **state}
+        answered = {"answers": self.answers, "parts": self.parts} if self.answers else {}
+        return {**shown, "requests": requests, **answered, **state}
 
     @property
     def waiting(self) -> dict[str, Request]:
@@ -214,10 +214,10 @@ class InputRequest:
 
     def limit_to(self, methods: Collection[str]) -> "InputRequest | None":
         """Return the requests of these methods alone; `None` if no request without an answer is left."""
-        left = {
+        allowed = {
             key: one for key, one in self.requests.items() if key in self.answers or one.method in methods
         }
-        limited = replace(self, requests=left)
+        limited = replace(self, requests=allowed)
         return limited if limited.waiting else None
 
     def fill_form(self, document: object) -> "InputRequest":
@@ -234,8 +234,10 @@ class InputRequest:
 
     def fill_in(self, answers: Mapping[str, object]) -> "InputRequest":
         """Take answers to requests, `{"action", "content"}` by their keys; raise `InvalidInput`."""
-        given = {key: _read_answer(one, answers[key]) for key, one in self.waiting.items() if key in answers}
-        filled = replace(self, answers={**self.answers, **given}, parts=self.parts + 1)
+        content = {
+            key: _read_answer(one, answers[key]) for key, one in self.waiting.items() if key in answers
+        }
+        filled = replace(self, answers={**self.answers, **content}, parts=self.parts + 1)
         # So far, if some are missing: a person who answers the rest could not mend what is too long already.
         so_far = filled.answer or InputAnswer("accept", None, self.state, filled.answers)
         if len(quote(so_far.to_attribute())) > _MOST_ANSWER:
@@ -247,10 +249,10 @@ class InputRequest:
         """The answer for the tool; `None` while a request has none."""
         if self.waiting:
             return None
-        given = list(self.answers.values())
+        answers = list(self.answers.values())
         if not self.is_keyed:
-            return InputAnswer(given[0]["action"], given[0].get("content"), self.state)
-        actions: list[Action] = [one["action"] for one in given]
+            return InputAnswer(answers[0]["action"], answers[0].get("content"), self.state)
+        actions: list[Action] = [one["action"] for one in answers]
         action = "accept" if "accept" in actions else actions[0]
         return InputAnswer(action, None, self.state, self.answers)
 

@@ -235,10 +235,10 @@ def condition(status: Mapping[str, Any], name: str) -> Condition | None:
     conditions = status.get("conditions")
     for each in conditions if isinstance(conditions, list) else ():
         if isinstance(each, Mapping) and each.get("type") == name:
-            stated = each.get("status")
+            state = each.get("status")
             return Condition(
                 name,
-                stated if stated in ("True", "False") else "Unknown",
+                state if state in ("True", "False") else "Unknown",
                 str(each.get("reason") or ""),
                 str(each.get("message") or ""),
             )

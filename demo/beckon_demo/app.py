@@ -232,10 +232,10 @@ def _stream(head: Json, answer: Reply, finish: str, size: int, usage: Json | Non
     for piece in _cut(answer.text, size):
         yield chunk({"content": piece})
     for index, call in enumerate(answer.calls):
-        whole = _to_call(call)
-        arguments = whole["function"]["arguments"]
+        tool_call = _to_call(call)
+        arguments = tool_call["function"]["arguments"]
         yield chunk(
-            {"tool_calls": [{**whole, "index": index, "function": {"name": call.name, "arguments": ""}}]}
+            {"tool_calls": [{**tool_call, "index": index, "function": {"name": call.name, "arguments": ""}}]}
         )
         for piece in _cut(arguments, size):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})

@@ -56,8 +56,8 @@ class Parameter:
     def type(self) -> str:
         """The JSON type, the first that is not null; string by default."""
         kind = self.schema.get("type")
-        named = (one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str))
-        return next((one for one in named if one != "null"), "string")
+        types = (one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str))
+        return next((one for one in types if one != "null"), "string")
 
     @property
     def choices(self) -> list[object]:

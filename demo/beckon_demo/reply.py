@@ -137,8 +137,8 @@ def _choose(question: str, tools: Sequence[OfferedTool]) -> list[tuple[OfferedTo
             choices.append((choices[-1][0], part))
         elif choices:
             choices[-1] = (choices[-1][0], f"{choices[-1][1]} and {part}")
-    whole = None if choices else _best_tool(question, tools)
-    return [(whole, question)] if whole else choices
+    best = None if choices else _best_tool(question, tools)
+    return [(best, question)] if best else choices
 
 
 def _best_tool(text: str, tools: Sequence[OfferedTool], enough: float = _ENOUGH) -> OfferedTool | None:

@@ -57,8 +57,8 @@ class RecoveredSchemas:
         if generation != resource.generation:
             self._seen.pop(resource.uid, None)
             return observed
-        whole = replace(resource, spec={**resource.spec, "schemaData": seen})
-        return replace(observed, resource=whole, remembered=True)
+        completed = replace(resource, spec={**resource.spec, "schemaData": seen})
+        return replace(observed, resource=completed, remembered=True)
 
     def learn_schema(self, tool: Mapping[str, Any]) -> None:
         """Remember the parameters of a Tool made from spec.schemaData.

@@ -81,14 +81,14 @@ class ReplyProbes:
         """Probe a Broker until it has no Tools any more."""
         reported = False
         while broker in self._brokers():
-            begun = time.monotonic()
+            started = time.monotonic()
             async with places:
                 arrive = await self._probe(session, broker)
             if arrive is not None:
                 self._metrics.replies_arrive.labels("/".join(broker)).set(arrive)
                 self._report(broker, arrive)
                 reported = True
-            await asyncio.sleep(max(0.0, self._times.interval - (time.monotonic() - begun)))
+            await asyncio.sleep(max(0.0, self._times.interval - (time.monotonic() - started)))
         self._probed.discard(broker)
         if reported:
             self._metrics.replies_arrive.remove("/".join(broker))

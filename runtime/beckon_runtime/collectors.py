@@ -16,12 +16,12 @@ def is_named(environment: Mapping[str, str]) -> bool:
 
     Raises `ValueError` for a URL or a protocol that is not supported.
     """
-    named = [name for name in _ENDPOINTS if environment.get(name)]
+    endpoints = [name for name in _ENDPOINTS if environment.get(name)]
     disabled = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    if not named or disabled or environment.get("OTEL_TRACES_EXPORTER") == "none":
+    if not endpoints or disabled or environment.get("OTEL_TRACES_EXPORTER") == "none":
         return False
-    if not environment[named[0]].startswith(("http://", "https://")):
-        raise ValueError(f"{named[0]}: write the collector's URL, such as http://collector:4318")
+    if not environment[endpoints[0]].startswith(("http://", "https://")):
+        raise ValueError(f"{endpoints[0]}: write the collector's URL, such as http://collector:4318")
     for name in _PROTOCOLS:
         if environment.get(name, "http/protobuf") != "http/protobuf":
             raise ValueError(

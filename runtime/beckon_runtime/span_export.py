@@ -74,10 +74,10 @@ class _OneResource(Resource):
 def provider(service: str, *, redacted: bool) -> TracerProvider:
     """Return a tracer provider configured by OpenTelemetry's variables; see `tracing.start`."""
     resource = Resource.create({"service.name": service, **OTELResourceDetector().detect().attributes})
-    made = TracerProvider(resource=_OneResource(resource))
+    provider = TracerProvider(resource=_OneResource(resource))
     exporter = RedactingSpanExporter(OTLPSpanExporter()) if redacted else OTLPSpanExporter()
-    made.add_span_processor(BatchSpanProcessor(exporter))
-    return made
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
 
 
 def follows_parents(made: TracerProvider) -> bool:

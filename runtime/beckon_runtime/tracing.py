@@ -83,9 +83,9 @@ def continued(carrier: Mapping[str, str]) -> Context | None:
     """Return the context of an incoming trace, `None` if absent or malformed."""
     if "traceparent" not in carrier:
         return None
-    given = {name: carrier.get(name, "") for name in MEMBERS}
+    members = {name: carrier.get(name, "") for name in MEMBERS}
     context = _W3C.extract(
-        {name: value for name, value in given.items() if 0 < len(value) <= _LONGEST_STATE}, Context()
+        {name: value for name, value in members.items() if 0 < len(value) <= _LONGEST_STATE}, Context()
     )
     return context if trace.get_current_span(context).get_span_context().is_valid else None
 

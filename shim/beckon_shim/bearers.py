@@ -58,24 +58,24 @@ class Bearers:
 
     def cached_token(self, audience: str) -> bytes | None:
         """Return the held token, or `None` if it is not valid."""
-        held = self._held.get(audience)
+        cached = self._held.get(audience)
         now = self._loop.time()
-        if held is None or now >= held.ends_at:
+        if cached is None or now >= cached.ends_at:
             return None
-        if now >= held.renew_at:
-            self._renew(audience, held)
-        return held.token
+        if now >= cached.renew_at:
+            self._renew(audience, cached)
+        return cached.token
 
     async def fetch(self, audience: str) -> bytes:
         """Return a valid token, a new one if need be; raise `NoToken`."""
-        held = self._held.setdefault(audience, _Held())
-        if self._loop.time() >= held.ends_at:
-            task = self._renew(audience, held)
+        cached = self._held.setdefault(audience, _Held())
+        if self._loop.time() >= cached.ends_at:
+            task = self._renew(audience, cached)
             if task is not None:
                 await asyncio.shield(task)
-        if self._loop.time() >= held.ends_at:
-            raise NoToken(f"no token for the audience {audience!r} can be had: {held.refusal}")
-        return held.token
+        if self._loop.time() >= cached.ends_at:
+            raise NoToken(f"no token for the audience {audience!r} can be had: {cached.refusal}")
+        return cached.token
 
     def drop(self, audience: str, token: bytes) -> bool:
         """Forget a refused token; return True if a retry may succeed.
@@ -83,17 +83,17 @@ class Bearers:
         A fresh token is not forgotten: the Broker refuses us, not our token, and the API server must not get
         a request for every call.
         """
-        held = self._held.get(audience)
-        if held is None or held.token != token:
+        cached = self._held.get(audience)
+        if cached is None or cached.token != token:
             return True
-        if self._loop.time() - held.issued_at < self._fresh_seconds:
+        if self._loop.time() - cached.issued_at < self._fresh_seconds:
             return False
-        held.ends_at = 0.0
+        cached.ends_at = 0.0
         return True
 
     async def close(self) -> None:
         """End every fetch."""
-        tasks = [held.fetching for held in self._held.values() if held.fetching is not None]
+        tasks = [cached.fetching for cached in self._held.values() if cached.fetching is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

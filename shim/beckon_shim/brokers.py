@@ -61,10 +61,10 @@ class Templates:
             return self._single
         target = self._known.get(path)
         if target is None:
-            named = named_broker(path)
-            if named is None:
+            broker = named_broker(path)
+            if broker is None:
                 return responses.no_such_path(responses.CALL_PATH)
-            target = Target(self._template.format(namespace=named[0], name=named[1]))
+            target = Target(self._template.format(namespace=broker[0], name=broker[1]))
             if len(self._known) < _KNOWN_PATHS:
                 self._known[path] = target
         return target
@@ -72,8 +72,8 @@ class Templates:
 
 def named_broker(path: str) -> tuple[str, str] | None:
     """Return the namespace and the name in `/<namespace>/<broker>`, `None` for another path."""
-    named = _PATH.match(path)
-    return None if named is None else (named[1], named[2])
+    match = _PATH.match(path)
+    return None if match is None else (match[1], match[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +111,15 @@ class BrokerTable:
         known = self._known.get(path)
         if isinstance(known, Target):
             return known
-        named = named_broker(path)
-        if named is None:
+        name = named_broker(path)
+        if name is None:
             return responses.no_such_path(responses.CALL_PATH)
-        broker = "/".join(named)
+        broker = "/".join(name)
         if known is not None:
             return responses.unaddressed(broker, known.reason)
         if self.why_unready:
             return responses.starting(self.why_unready)
-        return responses.unknown_broker(broker, self._unserved(named[0]))
+        return responses.unknown_broker(broker, self._unserved(name[0]))
 
     def put(self, document: Document) -> None:
         """Add or update a Broker."""

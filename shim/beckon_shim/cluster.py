@@ -61,8 +61,8 @@ class Cluster:
         try:
             answer = await self._server.create(path, request)
         except (Refused, Unreachable) as error:
-            named = f"{account.namespace}/{account.name}"
-            raise NoToken(f"the API server gave the service account {named} none: {error}") from None
+            name = f"{account.namespace}/{account.name}"
+            raise NoToken(f"the API server gave the service account {name} none: {error}") from None
         token = (answer.get("status") or {}).get("token")
         if not token:
             raise NoToken("the API server answered a TokenRequest without a token")

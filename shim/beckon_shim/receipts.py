@@ -64,11 +64,11 @@ class Receipts:
 
     def handle(self, request: Request, respond: Respond) -> HangUp | None:
         """Take a receipt: `POST /receipts/REPLICA/NONCE`, without a body."""
-        taken = self._take(request)
-        if isinstance(taken, Answer):
-            respond(taken)
+        answer = self._take(request)
+        if isinstance(answer, Answer):
+            respond(answer)
         else:
-            task = asyncio.get_running_loop().create_task(_respond_later(taken, respond))
+            task = asyncio.get_running_loop().create_task(_respond_later(answer, respond))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return None

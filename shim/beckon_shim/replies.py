@@ -286,8 +286,8 @@ class Replies:
         return _ACCEPTED
 
     async def _forward_dead_letter(self, claim: Claim, event: WireEvent) -> Answer:
-        taken = await self._peers.forward(claim.replica, DEAD_LETTERS, event)
-        self._metrics.dead_letter("forwarded" if taken else "lost")
+        answer = await self._peers.forward(claim.replica, DEAD_LETTERS, event)
+        self._metrics.dead_letter("forwarded" if answer else "lost")
         return _ACCEPTED
 
 

@@ -300,14 +300,14 @@ def _write(method: str, path: str, document: Document, content_type: str = _JSON
 
 async def _read_changes(response: aiohttp.ClientResponse) -> AsyncIterator[Change]:
     """Yield the changes of a watch, one a line, however long the lines are."""
-    begun = bytearray()
+    line = bytearray()
     try:
         async for chunk in response.content.iter_any():
             first, *rest = chunk.split(b"\n")
-            begun += first
+            line += first
             for part in rest:
-                yield read_change(bytes(begun))
-                begun = bytearray(part)
+                yield read_change(bytes(line))
+                line = bytearray(part)
     except TimeoutError:
         logger.debug("nothing for %g s; watching anew", _SILENCE)
     except aiohttp.ClientError as error:

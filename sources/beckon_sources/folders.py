@@ -204,9 +204,9 @@ class Follower(Generic[T]):
         For callers with a reference to an unknown object: each service follows the folders on its own, and
         another one may have read it first.
         """
-        begun = self._readings
+        reading = self._readings
         async with self._reading:
-            if self._readings > begun:  # one that began after this call has ended meanwhile
+            if self._readings > reading:  # one that began after this call has ended meanwhile
                 return
             self._readings += 1
             try:

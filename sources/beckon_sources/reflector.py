@@ -81,9 +81,9 @@ class Reflector:
         """Mirror until cancelled."""
         pauses = Pauses()
         while True:
-            begun = time.monotonic()
+            started = time.monotonic()
             quiet = await self._follow_once()
-            if time.monotonic() - begun >= _STEADY:
+            if time.monotonic() - started >= _STEADY:
                 pauses.reset()
                 if quiet:
                     continue

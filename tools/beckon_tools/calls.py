@@ -220,24 +220,24 @@ def _given_arguments(tool: AnyTool, call: CloudEvent, settings: Settings) -> dic
     These are the event, its record, its person, its ticket and its progress, as far as the function takes
     them.
     """
-    signature, given = tool.signature, dict[str, object]()
+    signature, values = tool.signature, dict[str, object]()
     if signature.event_parameter is not None:
-        given[signature.event_parameter] = to_public(call)
+        values[signature.event_parameter] = to_public(call)
     if signature.record_parameter is not None:
         name, record = signature.record_parameter
-        given[name] = record(CallKey(tool.name, call.source, call.id))
+        values[name] = record(CallKey(tool.name, call.source, call.id))
     if signature.person_parameter is not None:
-        given[signature.person_parameter] = Person(call.extensions.get(INPUT))
+        values[signature.person_parameter] = Person(call.extensions.get(INPUT))
     if signature.ticket_parameter is not None or signature.progress_parameter is not None:
         reply = reply_event(tool, call, NO_ANSWER_YET, settings.correlation_names)
         if signature.ticket_parameter is not None:
-            given[signature.ticket_parameter] = Ticket.of(
+            values[signature.ticket_parameter] = Ticket.of(
                 reply, settings.reply_attribute, settings.outbox, str(call.extensions.get(EXPIRY, ""))
             )
         if signature.progress_parameter is not None:
             progress = Progress.of(reply, tool.type, settings)
-            given[signature.progress_parameter] = progress
-    return given
+            values[signature.progress_parameter] = progress
+    return values
 
 
 async def _run_until_expiry(tool: AnyTool, arguments: Mapping[str, Any], seconds: float | None) -> object:
@@ -289,7 +289,7 @@ def reply_event(
     without it is answered as well, for other listeners. With `NO_ANSWER_YET` for data the reply says that
     the call is accepted; with data after `INPUT_MARK`, that it needs input.
     """
-    taken, returned = correlation
+    received, returned = correlation
     attributes = call.attributes()
     extensions: dict[str, AttributeValue] = {
         name: call.extensions[name] for name in _CARRIED if name in call.extensions
@@ -301,8 +301,8 @@ def reply_event(
         extensions[STATE] = ACCEPTED
     elif data.startswith(INPUT_MARK):
         extensions[STATE], data = INPUT_REQUIRED, data.removeprefix(INPUT_MARK)
-    if taken in attributes:
-        extensions[returned] = attributes[taken]
+    if received in attributes:
+        extensions[returned] = attributes[received]
     return CloudEvent(
         id=str(uuid.uuid4()),
         source=tool.source,

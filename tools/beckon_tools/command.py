@@ -83,8 +83,8 @@ def run_command(arguments: Sequence[str], settings: Callable[[], Settings]) -> N
         case "manifest":
             _print_manifests(options, settings())
         case _:
-            given = {name: getattr(options, name) for name in ("host", "port")}
-            chosen = {name: value for name, value in given.items() if value is not None}
+            flags = {name: getattr(options, name) for name in ("host", "port")}
+            chosen = {name: value for name, value in flags.items() if value is not None}
             final = settings().model_copy(update=chosen)
             run_tool(find_tool(options.name, final), final)
 

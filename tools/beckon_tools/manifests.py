@@ -294,7 +294,7 @@ def _hint_annotations(tool: AnyTool) -> dict[str, str]:
         IDEMPOTENT: tool.hints.idempotent,
         REQUIRES_APPROVAL: tool.hints.requires_approval,
     }
-    annotations = {name: "true" for name, given in hints.items() if given}
+    annotations = {name: "true" for name, hint in hints.items() if hint}
     if tool.hints.destructive is not None:
         annotations[DESTRUCTIVE] = str(tool.hints.destructive).lower()
     if tool.hints.timeout is not None:

@@ -86,8 +86,8 @@ class Person:
         to a request that the client of the call cannot take. Raises `InputRequired` and `InvalidInput`.
         """
         known = self._take_answer(requests, {"requests": requests})
-        given = InputAnswer.from_stored(known).answers or {}
-        return {key: InputAnswer.from_stored(one) for key, one in given.items()}
+        answers = InputAnswer.from_stored(known).answers or {}
+        return {key: InputAnswer.from_stored(one) for key, one in answers.items()}
 
     def _take_answer(self, identity: object, document: Mapping[str, object]) -> Mapping[str, Any]:
         """Return the next answer of the call; raise `InputRequired` unless it is one to this request."""
@@ -120,10 +120,10 @@ def _form_schema(form: type[BaseModel]) -> dict[str, Any]:
 
 
 def _resolve(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    whole = dict(schema)
-    reference = whole.pop("$ref", None)
+    resolved = dict(schema)
+    reference = resolved.pop("$ref", None)
     if reference is not None:
-        whole = {**definitions[reference.rpartition("/")[2]], **whole}
-    if isinstance(whole.get("items"), dict):
-        whole["items"] = _resolve(whole["items"], definitions)
-    return whole
+        resolved = {**definitions[reference.rpartition("/")[2]], **resolved}
+    if isinstance(resolved.get("items"), dict):
+        resolved["items"] = _resolve(resolved["items"], definitions)
+    return resolved

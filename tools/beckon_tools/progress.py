@@ -91,8 +91,8 @@ async def send_report(event: CloudEvent, number: str, data: bytes, *, sink: str 
     """Send a report once; `number` is unique among those of its call."""
     call = event.extensions[CAUSE]
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    whole = replace(event, id=f"{call}.progress.{number}", time=now, data=data)
+    report = replace(event, id=f"{call}.progress.{number}", time=now, data=data)
     try:
-        await send_event(whole, "report of progress", sink=sink, seconds=_SECONDS, tries=0)
+        await send_event(report, "report of progress", sink=sink, seconds=_SECONDS, tries=0)
     except NotSent as error:
         logger.warning("progress of call %s: %s", call, error)

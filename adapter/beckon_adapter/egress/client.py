@@ -238,12 +238,12 @@ class EgressClient:
             )
         try:
             inflater = zlib.decompressobj(_EITHER_HEADER)
-            whole = inflater.decompress(body, self.limit + 1)
+            unpacked = inflater.decompress(body, self.limit + 1)
         except zlib.error:
             raise Unreachable("answered with what cannot be unpacked", sent=True) from None
-        if len(whole) > self.limit:
+        if len(unpacked) > self.limit:
             raise TooLarge(f"answered with more than {self.limit} bytes")
-        return whole
+        return unpacked
 
 
 def _next_request(

@@ -81,8 +81,8 @@ class ToolComparer:
     def compare_tools(self, server: str, tools: Sequence[Tool]) -> None:
         """Compare the tools of a server with the expected ones."""
         listed = [each for each in self._expected if each.server == server]
-        there = {tool.name: tool for tool in tools}
-        differences = tuple(sorted(set(_find_differences(listed, there))))
+        by_name = {tool.name: tool for tool in tools}
+        differences = tuple(sorted(set(_find_differences(listed, by_name))))
         self._differing.labels(server).set(len(differences))
         if differences == self._logged.get(server, ()):
             return

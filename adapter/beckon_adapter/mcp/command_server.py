@@ -145,8 +145,8 @@ async def _log_lines(stream: asyncio.StreamReader, lines: _LineReader) -> None:
     rest = b""
     try:
         while chunk := await stream.read(_CHUNK):
-            *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
+            *complete, rest = (rest + chunk).split(b"\n")
+            for line in complete:
                 lines.take_line(line)
             if len(rest) > _CHUNK:  # no line at all
                 lines.take_line(rest)

@@ -73,10 +73,10 @@ class SignIn(BaseModel):
     def with_token(self, token: OAuthToken) -> Self:
         """Return this sign-in with a new token; what the new one leaves out stays as it is."""
         present = self.token.model_dump(include={"refresh_token", "scope"})
-        stated = token.model_dump(exclude_none=True)
+        members = token.model_dump(exclude_none=True)
         return self.model_copy(
             update={
-                "token": OAuthToken.model_validate({**present, **stated}),
+                "token": OAuthToken.model_validate({**present, **members}),
                 "expires_at": None if token.expires_in is None else time.time() + token.expires_in,
             }
         )

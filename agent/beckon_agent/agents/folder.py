@@ -105,9 +105,9 @@ class ChosenTools:
     @property
     def current(self) -> Catalogue:
         """The catalogue as it is now, in the order of names."""
-        whole = self._source.current
-        if whole is not self._whole:
-            self._whole, self._current = whole, self._choose_tools(whole)
+        catalogue = self._source.current
+        if catalogue is not self._whole:
+            self._whole, self._current = catalogue, self._choose_tools(catalogue)
         return self._current
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:

@@ -125,8 +125,12 @@ class AnsweringReporter:
         news, stored = self._new_condition(place), self._find(place)
         if news is None or stored is None:
             return
-        there = stored.status.get("conditions")
-        others = [one for one in there if one.get("type") != ANSWERING] if isinstance(there, list) else []
+        conditions = stored.status.get("conditions")
+        others = (
+            [one for one in conditions if one.get("type") != ANSWERING]
+            if isinstance(conditions, list)
+            else []
+        )
         document = {
             # The list is replaced whole: only in the version that it was read from.
             "metadata": {"resourceVersion": stored.version},
@@ -161,8 +165,8 @@ def explain_tool(tool: Resource) -> Explanation:
 
     The operator has followed the Triggers and written their addresses into it.
     """
-    stated = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
-    conditions = [one for one in stated if isinstance(one, Condition)]
+    every = (condition(tool.status, name) for name in (*CONDITIONS[:-1], ANSWERING, CONDITIONS[-1]))
+    conditions = [one for one in every if isinstance(one, Condition)]
     kind, broker, address = (_read_text(tool.spec, name) for name in ("type", "broker", "address"))
     direct = tool.spec.get("dispatch") == "direct"
     reference = tool.spec.get("reference")

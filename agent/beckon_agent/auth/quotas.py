@@ -70,8 +70,8 @@ class Quotas:
         for per, seconds, limit in _list_quotas(agent, "tokens"):
             key = _counter_key(agent, user, "tokens", (per, seconds))
             # Nothing is taken: one more fits where the count is at most the limit less one.
-            taken = await self._counters.take_amount(key, 0, limit=limit - 1, window=seconds)
-            self._check_limit(agent, taken, "tokens", (per, seconds, limit))
+            wait = await self._counters.take_amount(key, 0, limit=limit - 1, window=seconds)
+            self._check_limit(agent, wait, "tokens", (per, seconds, limit))
         await self._take_amount(agent, user, "requests", 1)
 
     async def admit_run(self, agent: Agent, user: str, run: str) -> None:
@@ -251,15 +251,15 @@ class LimitedCaller(ToolCaller):
             return await super().make_call(
                 call, event_id=event_id, agent=agent, remaining=remaining, may_be_late=may_be_late
             )
-        begun = time.monotonic()
+        started = time.monotonic()
         patience = min(call.action.timeout or agent.limits.call_timeout, remaining)
         try:
             async with self._limits.reserve_call(
                 agent, current_principal().id, call.action, event_id, patience=patience
             ):
-                left = remaining - (time.monotonic() - begun)
+                seconds_left = remaining - (time.monotonic() - started)
                 return await super().make_call(
-                    call, event_id=event_id, agent=agent, remaining=left, may_be_late=may_be_late
+                    call, event_id=event_id, agent=agent, remaining=seconds_left, may_be_late=may_be_late
                 )
         except LimitReached as error:
             outcome = _at_limit(call, error)
@@ -268,7 +268,7 @@ class LimitedCaller(ToolCaller):
                 "request %s: the limits of %s are unknown: %s", request_id(), call.action.name, error
             )
             outcome = failed_outcome(Reason.TOOL_FAILED, "not called: its limits cannot be looked up now")
-        return _refuse_call(call, outcome, time.monotonic() - begun)
+        return _refuse_call(call, outcome, time.monotonic() - started)
 
 
 def _at_limit(call: PreparedCall, error: LimitReached) -> CallOutcome:

@@ -97,10 +97,10 @@ def read_principal(document: Mapping[str, object]) -> Principal:
     who, groups = document.get("id"), document.get("groups")
     if not isinstance(who, str) or not isinstance(groups, list):
         return UNAUTHENTICATED
-    named = frozenset(group for group in groups if isinstance(group, str))
+    names = frozenset(group for group in groups if isinstance(group, str))
     match document.get("kind"):
         case "key" | "oidc" | "event" as kind if who:
-            return Principal(who, named, kind)
+            return Principal(who, names, kind)
         case "anonymous":
             return ANONYMOUS
         case _:

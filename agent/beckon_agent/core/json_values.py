@@ -110,10 +110,10 @@ class SurrogateJoiner:
 
     def feed(self, more: str) -> str:
         """Return the complete characters so far. A first half at the end is held back for the next piece."""
-        whole, self._half = self._half + more, ""
-        if "\ud800" <= whole[-1:] <= "\udbff":
-            whole, self._half = whole[:-1], whole[-1]
-        return well_formed(whole)
+        text, self._half = self._half + more, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return well_formed(text)
 
     def close(self) -> str:
         """Return U+FFFD for a half without a second one, else nothing."""

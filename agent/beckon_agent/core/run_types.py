@@ -60,8 +60,8 @@ class CallBudget:
         attributes: dict[str, AttributeValue] = {DEPTH: self.depth + 1}
         tokens = self.token_limit(limit)
         if tokens is not None:
-            left = max(0, tokens - _total_tokens(usage) - elsewhere)
-            attributes[BUDGET] = min(_MOST, left // shares)
+            remaining = max(0, tokens - _total_tokens(usage) - elsewhere)
+            attributes[BUDGET] = min(_MOST, remaining // shares)
         return attributes
 
 

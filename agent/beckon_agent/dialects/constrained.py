@@ -98,11 +98,11 @@ def example_arguments(schema: Mapping[str, object]) -> dict[str, object]:
 
 def _example_value(schema: object) -> object:
     entry = json_values.as_mapping(schema)
-    given = [entry[keyword] for keyword in ("const", "default") if keyword in entry]
+    examples = [entry[keyword] for keyword in ("const", "default") if keyword in entry]
     listed = (json_values.as_sequence(entry.get(keyword)) for keyword in ("examples", "enum"))
-    given += [value for values in listed for value in values]
-    if given:
-        return given[0]
+    examples += [value for values in listed for value in values]
+    if examples:
+        return examples[0]
     kind = entry.get("type")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "array":
@@ -161,8 +161,8 @@ class ObjectReader:
         if self._reads_plainly:
             return self._plain.feed(text)
         self._raw += text
-        begun = self._raw.lstrip()
-        if begun and (begun[0] != "{" or len(self._raw) > HELD_LIMIT) and not self._shown:
+        stripped = self._raw.lstrip()
+        if stripped and (stripped[0] != "{" or len(self._raw) > HELD_LIMIT) and not self._shown:
             self._reads_plainly = True
             self.keeps_format = False
             return self._plain.feed(self._raw)

@@ -113,8 +113,8 @@ class Place:
         blank = not self._head.strip()
         run = self._opening_fence()
         if self._fence:
-            whole = self._head.strip(" \t\r>")
-            if run.startswith(self._fence) and whole == run:
+            line = self._head.strip(" \t\r>")
+            if run.startswith(self._fence) and line == run:
                 self._fence = ""
             self._span, self._below_quote = 0, False
         elif run:

@@ -30,20 +30,20 @@ def call_arguments(source: TextSource) -> Steps[dict[str, object]]:
 
     Raises Damaged at positional arguments and at anything but literals, Incomplete at the end.
     """
-    named: dict[str, object] = {}
+    arguments: dict[str, object] = {}
     while True:
         yield from source.skip_blanks()
         if (yield from source.take_literal(")")):
-            return named
+            return arguments
         if (yield from source.take_literal("**")):
-            named.update((yield from _read_mapping(source)))
+            arguments.update((yield from _read_mapping(source)))
         else:
             name = yield from source.take_match(_WORD, MAX_WORD)
             yield from source.skip_blanks()
             if not name:
                 raise source.error_here()
             yield from source.expect_literal("=")
-            named[name] = yield from read_literal(source, 0)
+            arguments[name] = yield from read_literal(source, 0)
         yield from _take_separator(source, ")")
 
 

@@ -78,10 +78,10 @@ class Grammar:
         Without one the span is empty, at the end of the certain prose.
         """
         match = self._stop_pattern.search(text, at)
-        held = len(text) if ended else self._held_back_from(text, at)
-        if match and match.start() < held:
+        end = len(text) if ended else self._held_back_from(text, at)
+        if match and match.start() < end:
             return match.span()
-        return held, held
+        return end, end
 
     def _held_back_from(self, text: str, at: int) -> int:
         """Return the start of a possible opener at the end of the text.
@@ -222,13 +222,13 @@ class MarkupReader:
 
     def _show_held(self) -> None:
         """Show everything held, as text."""
-        held = self._take_held()
-        if held:
-            self._show_now("".join(raw for raw, _ in held))
+        pieces = self._take_held()
+        if pieces:
+            self._show_now("".join(raw for raw, _ in pieces))
 
     def _take_held(self) -> list[tuple[str, Sequence[RawCall]]]:
-        held, self._held, self._held_size, self._held_whole = self._held, [], 0, False
-        return held
+        pieces, self._held, self._held_size, self._held_whole = self._held, [], 0, False
+        return pieces
 
     def _emit_held(self) -> None:
         for _, calls in self._take_held():

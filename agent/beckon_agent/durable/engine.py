@@ -210,8 +210,8 @@ class RunEngine:
         known = set(self._tasks)  # a run that begins during the request is held without being in its answer
         if known:
             # Only these: a run that the store could not begin has no worker, even if we hold it.
-            held = await self._store.runs.renew_leases(self._holder, seconds=self._pace.hold, only=known)
-            for run_id in known - held:
+            leased = await self._store.runs.renew_leases(self._holder, seconds=self._pace.hold, only=known)
+            for run_id in known - leased:
                 self._stop_run(run_id)
         if room := self._room_for_runs():
             for run in await self._store.runs.claim_runs(self._holder, seconds=self._pace.hold, most=room):

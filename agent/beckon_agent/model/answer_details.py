@@ -45,13 +45,13 @@ def read_logprobs(tokens: object) -> Logprobs:
 
 
 def _to_token(fields: Mapping[str, object]) -> dict[str, Any]:
-    number, given = fields.get("logprob"), fields.get("bytes")
+    number, raw = fields.get("logprob"), fields.get("bytes")
     known = isinstance(number, int | float) and abs(number) <= -_UNLIKELY
-    whole = isinstance(given, list) and all(type(byte) is int and 0 <= byte < 256 for byte in given)
+    is_complete = isinstance(raw, list) and all(type(byte) is int and 0 <= byte < 256 for byte in raw)
     return {
         "token": json_values.as_text(fields.get("token")),
         "logprob": number if known else _UNLIKELY,
-        "bytes": given if whole else None,
+        "bytes": raw if is_complete else None,
     }
 
 

@@ -358,8 +358,8 @@ class _StreamedAnswer:
 
     def to_turn(self) -> Turn:
         """Return the whole answer, once all pieces were taken."""
-        taken = call_ids(self.request.messages) | call_ids(self.body["messages"])
-        return self.reader.to_turn(taken)
+        ids = call_ids(self.request.messages) | call_ids(self.body["messages"])
+        return self.reader.to_turn(ids)
 
     def is_lost(self) -> bool:
         """True if the answer broke off before its first piece."""

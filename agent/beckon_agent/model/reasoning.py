@@ -42,10 +42,10 @@ class ThinkSplitter:
 
     def close(self) -> list[TextDelta | ReasoningDelta]:
         """Return the text held back; an unclosed block is reasoning to its end."""
-        held, self._held = self._held, ""
+        text, self._held = self._held, ""
         if self._state is _ThinkState.THINKING:
-            return [ReasoningDelta(held)] if held else []
-        return [TextDelta(held)] if held.strip() else []
+            return [ReasoningDelta(text)] if text else []
+        return [TextDelta(text)] if text.strip() else []
 
     def _take_step(self, found: list[TextDelta | ReasoningDelta]) -> bool:
         """Go on by one decision; return True if another may follow."""
@@ -75,9 +75,9 @@ class ThinkSplitter:
         if closed:
             self._state, self._thought, self._held = _ThinkState.BEGINNING, True, rest
         else:
-            held = _possible_start(thought, self._closing)
-            self._held = thought[len(thought) - held :]
-            thought = thought[: len(thought) - held]
+            length = _possible_start(thought, self._closing)
+            self._held = thought[len(thought) - length :]
+            thought = thought[: len(thought) - length]
         if thought:
             found.append(ReasoningDelta(thought))
         return bool(closed)

@@ -111,8 +111,8 @@ def _cut_text(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
 
     The first sizes may include the blank line that the loop adds after a call; it is subtracted.
     """
-    left: dict[type[Piece], str] = {TextDelta: turn.text, ReasoningDelta: turn.reasoning}
-    left[RefusalDelta] = turn.details.refusal
+    rest: dict[type[Piece], str] = {TextDelta: turn.text, ReasoningDelta: turn.reasoning}
+    rest[RefusalDelta] = turn.details.refusal
     shown = sum(len(shape.text) for shape in shapes if type(shape) is TextDelta)
     gap = max(0, shown - len(turn.text))
     for shape in shapes:
@@ -120,9 +120,9 @@ def _cut_text(turn: StoredTurn, shapes: Sequence[Piece]) -> Iterator[Piece]:
         if type(shape) is TextDelta:
             length, gap = max(0, length - gap), max(0, gap - length)
         kind = type(shape)
-        text, left[kind] = left[kind][:length], left[kind][length:]
+        text, rest[kind] = rest[kind][:length], rest[kind][length:]
         yield replace(shape, text=text)
-    for kind, text in left.items():
+    for kind, text in rest.items():
         if text:  # a log that breaks off
             yield kind(text)
 

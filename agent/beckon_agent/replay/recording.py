@@ -133,11 +133,11 @@ async def read_recording(store: Store, run: StoredRun) -> Recording:
     """Read the recording of a run. Raises `StoreUnavailable`, and `ValueError` for an unreadable log."""
     past = _without_inputs(await store.runs.load_past(run.id))
     events, dropped = _valid_entries(await _read_log(store, run.id))
-    whole = run.status in ("completed", "incomplete")
+    is_complete = run.status in ("completed", "incomplete")
     return Recording(
         run=run,
         found=await store.runs.load_messages(run.id),
-        added=await store.runs.load_added_messages(run.id) if whole else None,
+        added=await store.runs.load_added_messages(run.id) if is_complete else None,
         past=past,
         events=events,
         dropped=dropped,
@@ -182,8 +182,8 @@ def _valid_entries(log: Sequence[RunEvent]) -> tuple[list[RunEvent], int]:
 
 async def _read_prompts(store: Store, turns: Sequence[StoredTurn]) -> list[RecordedPrompt | None]:
     noted = [turn.prompt for turn in turns if turn.prompt is not None]
-    named = {digest for noted_prompt in noted for digest in (noted_prompt["system"], noted_prompt["tools"])}
-    documents = await store.materials.read_documents(named)
+    digests = {digest for noted_prompt in noted for digest in (noted_prompt["system"], noted_prompt["tools"])}
+    documents = await store.materials.read_documents(digests)
     tools = await store.materials.read_documents(
         digest for noted_prompt in noted for digest in documents.get(noted_prompt["tools"], ())
     )

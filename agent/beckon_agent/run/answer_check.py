@@ -136,7 +136,7 @@ async def stream_checked(
     spent: Usage | None = None
     reasoning = ""
     for attempt in range(_ATTEMPTS):
-        held: list[TextDelta] = []
+        deltas: list[TextDelta] = []
         shown, turn = False, Turn()
         async with aclosing(ask(messages)) as items:
             async for item in items:
@@ -144,15 +144,15 @@ async def stream_checked(
                     case Turn():
                         turn = item
                     case TextDelta() if not shown and demand.holds:
-                        held.append(item)
+                        deltas.append(item)
                     case _:
                         shown = shown or isinstance(item, TextDelta)
                         yield item
         spent, reasoning = sum_usages((spent, turn.usage)), reasoning + turn.reasoning
-        whole = turn.finish_reason in _WHOLE and not turn.details.refusal
-        fit = demand.judge(turn, shown=shown) if whole else turn
+        is_complete = turn.finish_reason in _WHOLE and not turn.details.refusal
+        fit = demand.judge(turn, shown=shown) if is_complete else turn
         if isinstance(fit, Turn):
-            for piece in held if fit.text == turn.text else [TextDelta(fit.text)]:
+            for piece in deltas if fit.text == turn.text else [TextDelta(fit.text)]:
                 yield piece
             yield replace(fit, usage=spent, reasoning=reasoning)
             return

@@ -197,10 +197,10 @@ class Run:
         if limit:  # the model would never see what comes of these calls, and they may have effects
             calls = [call.refused(Reason.DENIED, f"not called: {_NOTES[limit]}") for call in calls]
         calls = offer.answer_searches(calls)
-        made = [ToolCallState(f"{self._context.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
-        await self._context.journal.record_turn(step, turn, made)
+        states = [ToolCallState(f"{self._context.run_id}.{step}.{n}", call) for n, call in enumerate(calls)]
+        await self._context.journal.record_turn(step, turn, states)
         self._add_message(assistant_message(turn, calls))
-        async with aclosing(self._call_all(made)) as finished:
+        async with aclosing(self._call_all(states)) as finished:
             async for event in finished:
                 yield event
         if limit or not calls:
@@ -338,7 +338,7 @@ class Run:
 
         At the time limit of the run the call ends, even if its tool still works on it.
         """
-        begun, tool_call = time.monotonic(), call.prepared.tool_call
+        started, tool_call = time.monotonic(), call.prepared.tool_call
         try:
             async with asyncio.timeout(self._seconds_left), gate:
                 if call.posted:
@@ -362,7 +362,7 @@ class Run:
         except TimeoutError:
             reason = Reason.OUTCOME_UNKNOWN if call.posted else Reason.TIMEOUT
             late = failure(reason, f"no answer in time: {_NOTES['time_limit']}")
-            return CallFinished(tool_call.id, tool_call.name, late, True, time.monotonic() - begun)
+            return CallFinished(tool_call.id, tool_call.name, late, True, time.monotonic() - started)
 
     def _wait_for(self, call: ToolCallState) -> float:
         """Return the time limit for the reply to a call, in seconds."""
@@ -370,12 +370,12 @@ class Run:
 
     async def _reply_to(self, call: ToolCallState) -> CallFinished:
         """Wait for the reply to a call posted by an earlier process."""
-        begun, tool_call = time.monotonic(), call.prepared.tool_call
+        started, tool_call = time.monotonic(), call.prepared.tool_call
         finished = await self._context.journal.wait_for_reply(call)
         if finished is not None:
             return finished
         outcome = unknown_outcome("the agent was restarted during the call, and no reply came in time")
-        return CallFinished(tool_call.id, tool_call.name, outcome.result, True, time.monotonic() - begun)
+        return CallFinished(tool_call.id, tool_call.name, outcome.result, True, time.monotonic() - started)
 
     def _budget_attributes(self, calls: Sequence[ToolCallState]) -> Mapping[str, AttributeValue]:
         """Return the budget attributes for the events of a turn's calls.

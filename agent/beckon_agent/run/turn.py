@@ -243,14 +243,14 @@ async def make_calls(calls: Sequence[ToolCallState], make: Make) -> AsyncGenerat
     """
     happened = _CallEvents()
     tasks = [happened.start_call(call, make) for call in calls]
-    left = len(tasks)
+    running = len(tasks)
     try:
-        while left:
+        while running:
             news = await happened.wait_for_next()
             if isinstance(news, CallProgressed):
                 yield news
                 continue
-            left -= 1
+            running -= 1
             finished = news.result()
             if finished is not None:
                 yield finished

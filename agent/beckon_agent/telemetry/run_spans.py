@@ -47,9 +47,9 @@ def record_answer(payload: Mapping[str, object], *, streamed: bool) -> bool:
     span = trace.get_current_span()
     if not span.is_recording():
         return True
-    named = {f"gen_ai.response.{name}": payload.get(name) for name in ("id", "model")}
+    of_response = {f"gen_ai.response.{name}": payload.get(name) for name in ("id", "model")}
     attributes = {
-        name: value[:_LONGEST_NAME] for name, value in named.items() if isinstance(value, str) and value
+        name: value[:_LONGEST_NAME] for name, value in of_response.items() if isinstance(value, str) and value
     }
     if attributes:
         span.set_attributes({"gen_ai.request.stream": streamed, **attributes})

@@ -128,7 +128,7 @@ class ToolCaller:
     async def _make_call(
         self, call: PreparedCall, event_id: str, agent: Agent, remaining: float, may_be_late: bool
     ) -> tuple[CallFinished, CallOutcome]:
-        begun = time.monotonic()
+        started = time.monotonic()
         match call.action:
             case Tool() as tool:
                 wait = min(tool.timeout or agent.limits.call_timeout, remaining)
@@ -141,7 +141,7 @@ class ToolCaller:
                 outcome = _without_approval(call.tool_call)
             case CallOutcome() as outcome:
                 pass
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - started
         tool_call, result, tokens = call.tool_call, outcome.result, outcome.tokens
         finished = CallFinished(tool_call.id, tool_call.name, result, outcome.failed, seconds, tokens)
         if self._observer is not None and isinstance(call.action, Tool) and not _is_pending(outcome):

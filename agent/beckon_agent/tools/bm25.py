@@ -303,8 +303,8 @@ class Indexes:
             self._making = asyncio.create_task(self._make_index(tools))
         if latest is not None and len(tools) > _SMALL:
             return latest[1]
-        made = await asyncio.shield(self._making)
-        return made if self._is_of(tools) else await self.index_of(tools)
+        index = await asyncio.shield(self._making)
+        return index if self._is_of(tools) else await self.index_of(tools)
 
     def _is_of(self, tools: Mapping[str, Tool]) -> bool:
         return self._latest is not None and _same_tools(self._latest[0], tools)

@@ -116,10 +116,10 @@ class Judge:
         entry = self._found.get((namespace, event_type))
         if resource is None or entry is None:
             return None
-        type_, source, stated, description, reference = _read_spec(resource)
+        type_, source, broker_name, description, reference = _read_spec(resource)
         listeners = self._find_listeners(namespace, type_, source) if type_ else []
         ready = [one for one in listeners if not one.not_ready]
-        broker = entry.broker if isinstance(entry, Tool) else choose_broker(stated, ready or listeners)
+        broker = entry.broker if isinstance(entry, Tool) else choose_broker(broker_name, ready or listeners)
         direct = resource.annotations.get(DISPATCH) == "direct"  # also if it is refused
         passing = [one for one in listeners if one.trigger.broker == broker and not direct]
         conditions = self._judge_conditions(entry, namespace, broker, direct=direct)
@@ -241,8 +241,8 @@ def _routed_condition(found: Tool | Refusal | Skipped) -> Condition:
         return Condition(ROUTED, "False", found.reason, found.message)
     if found.dispatch == "direct":
         return Condition(ROUTED, "True", "Direct", f"calls go to {found.address}")
-    named = ", ".join(found.routes[:3])
-    return Condition(ROUTED, "True", ROUTED, f"Broker {found.broker}, Trigger {named}")
+    triggers = ", ".join(found.routes[:3])
+    return Condition(ROUTED, "True", ROUTED, f"Broker {found.broker}, Trigger {triggers}")
 
 
 def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str, Reference | None]:

@@ -66,14 +66,14 @@ def find_mentioned(messages: Sequence[Message], names: Container[str], *, by: Co
 
     `by` are the roles. The tool named last comes first.
     """
-    named: dict[str, None] = {}
-    left = _MOST_SEARCHED
+    mentioned: dict[str, None] = {}
+    characters = _MOST_SEARCHED
     for message in reversed(messages):
-        if message.get("role") in by and left > 0:
-            text = _text_of(message)[-left:]
-            left -= len(text)
-            named.update(dict.fromkeys(reversed(list(named_in(text, names)))))
-    return list(named)
+        if message.get("role") in by and characters > 0:
+            text = _text_of(message)[-characters:]
+            characters -= len(text)
+            mentioned.update(dict.fromkeys(reversed(list(named_in(text, names)))))
+    return list(mentioned)
 
 
 def find_used(messages: Sequence[Message]) -> list[str]:
@@ -195,9 +195,9 @@ class Finder:
 
     def find_names(self, query: str, most: int) -> list[str]:
         """Return the tools named in a query, then the best matches. Both are names, at most `most`."""
-        named = named_in(query, self.offered)
+        names = named_in(query, self.offered)
         fitting = self.index.find_best(query_of_text(query), most, self.offered.__contains__)
-        return list(dict.fromkeys([*named, *fitting]))[:most]
+        return list(dict.fromkeys([*names, *fitting]))[:most]
 
 
 def _one_line(tool: Tool) -> str:

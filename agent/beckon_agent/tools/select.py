@@ -91,12 +91,12 @@ class RankedTools:
         The number is a hash of everything from which the turn's tools were chosen.
         """
         turns = []
-        begun = 0
+        start = 0
         number = hash((frozenset(self.finder.offered), self.room))
         for end in answer_positions(messages)[:_REPEATED_TURNS]:
-            number = hash((number, *map(repr, messages[begun:end])))
+            number = hash((number, *map(repr, messages[start:end])))
             turns.append((end, number))
-            begun = end
+            start = end
         return turns
 
 
@@ -122,9 +122,9 @@ def place_names(
         better = [name for name in better if name in known] + [n for n in better if n not in known][:free]
     needed = _unique_names([*wanted, *better])[:room]
     names = _exchange_names(_unique_names(sent), needed, [*needed, *fitting], room)
-    there = set(names)
+    available = set(names)
     spare = max(0, room - room // 4 - len(names))
-    return [*names, *[name for name in _unique_names(fitting) if name not in there][:spare]]
+    return [*names, *[name for name in _unique_names(fitting) if name not in available][:spare]]
 
 
 def _exchange_names(sent: Sequence[str], needed: Sequence[str], order: Sequence[str], room: int) -> list[str]:

@@ -212,11 +212,11 @@ class _ShownAnswer:
             self._begun[event["id"]] = event
             self._show(f"→ {call_text(event['name'], event['arguments'])}", "cyan")
             return
-        begun = self._begun.get(event["id"], {})
+        call = self._begun.get(event["id"], {})
         self.calls.append(
             {
                 "name": event["name"],
-                "arguments": begun.get("arguments"),
+                "arguments": call.get("arguments"),
                 "failed": event["failed"],
                 "result": event["result"],
                 "seconds": event["seconds"],

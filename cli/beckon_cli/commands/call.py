@@ -29,8 +29,8 @@ def call(tool: str, /, *arguments: str) -> None:
     """
     if not tool:
         raise CommandError("no tool; write for instance: beckon call calculator expression=2+2", status=2)
-    given = {key: read_value(value) for key, value in split_pairs(arguments).items()}
-    asyncio.run(_call(load_settings(), tool, given))
+    values = {key: read_value(value) for key, value in split_pairs(arguments).items()}
+    asyncio.run(_call(load_settings(), tool, values))
 
 
 async def _call(settings: Settings, tool: str, arguments: Mapping[str, object]) -> None:
@@ -82,15 +82,15 @@ def split_pairs(texts: Sequence[str]) -> dict[str, str]:
 
     Raises `CommandError` for a text without key or `=`, and for a key that is given twice.
     """
-    given: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
             raise CommandError(f"{text!r} is not key=value; write for instance: location=Paris", status=2)
-        if key in given:
+        if key in pairs:
             raise CommandError(f"{key} is given twice; a list is written as JSON: {key}='[1, 2]'", status=2)
-        given[key] = value
-    return given
+        pairs[key] = value
+    return pairs
 
 
 def read_value(text: str) -> object:

@@ -161,11 +161,14 @@ def _write_found(
             err.print(line)
         return
     changes = write_files(folder, written, found.source, found.present)
-    made = project.make(found) if project and found.tools else None
+    project_files = project.make(found) if project and found.tools else None
     if json:
         print_json(
-            {**report.report_document(found, changes), **({"project": made.document()} if made else {})}
+            {
+                **report.report_document(found, changes),
+                **({"project": project_files.document()} if project_files else {}),
+            }
         )
         return
-    for line in (*report.report_import(found, changes), *(made.lines() if made else ())):
+    for line in (*report.report_import(found, changes), *(project_files.lines() if project_files else ())):
         out.print(line)

@@ -67,8 +67,8 @@ def make_tool_project(name: str, where: Path) -> Project:
         raise CommandError(f"{name} is there already; choose another name, or remove it", status=2) from None
     except OSError as error:
         raise CommandError(f"cannot write to {folder}: {error.strerror}") from None
-    made = sorted(str(path.relative_to(folder)) for path in folder.iterdir())
-    return Project(folder, tuple(made), values["question"])
+    files = sorted(str(path.relative_to(folder)) for path in folder.iterdir())
+    return Project(folder, tuple(files), values["question"])
 
 
 def _module_name(name: str) -> str:
@@ -116,7 +116,7 @@ def _make_manifests(folder: Path, values: Mapping[str, str]) -> None:
     """
     reference = f"{values['module']}:{values['module']}"
     command = ("-m", "beckon_tools", "manifest", reference, "--image", values["image"])
-    made = subprocess.run(  # noqa: S603 our own program, and a name that was checked
+    completed = subprocess.run(  # noqa: S603 our own program, and a name that was checked
         [sys.executable, *command, "--output", "manifests"],
         cwd=folder,
         capture_output=True,
@@ -124,9 +124,9 @@ def _make_manifests(folder: Path, values: Mapping[str, str]) -> None:
         timeout=_SECONDS,
         check=False,
     )
-    if made.returncode:
+    if completed.returncode:
         shutil.rmtree(folder)
-        raise CommandError(f"the new tool has no manifests: {made.stderr.strip()}")
+        raise CommandError(f"the new tool has no manifests: {completed.stderr.strip()}")
     shutil.rmtree(folder / "__pycache__", ignore_errors=True)
 
 
@@ -142,12 +142,12 @@ def tool(name: str, /) -> None:
     name
         The tool's name, and that of the folder that is made here: a-z, 0-9 and dashes, such as order-status.
     """
-    made = make_tool_project(name, Path.cwd())
-    out.print(f"made {name}: {', '.join(made.files)}")
+    project = make_tool_project(name, Path.cwd())
+    out.print(f"made {name}: {', '.join(project.files)}")
     out.print()
     beckon = own_command(from_any_folder=True)
     out.print(f"Next:   cd {name} && {beckon} up --manifests manifests")
-    out.print(f'        {beckon} ask "{made.question}"      (in another terminal)')
+    out.print(f'        {beckon} ask "{project.question}"      (in another terminal)')
 
 
 @Parameter(name="*")

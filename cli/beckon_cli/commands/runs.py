@@ -219,9 +219,9 @@ class _Page:
         self._calls.append(call)
         if self._as_json:
             return
-        made = "" if call["called"] else " (not called)"
+        note = "" if call["called"] else " (not called)"
         verdict = "the same" if call["same"] else "differs"
-        out.print(Text(f"→ {call_text(call['name'], call['arguments'])}{made}", style="cyan"))
+        out.print(Text(f"→ {call_text(call['name'], call['arguments'])}{note}", style="cyan"))
         style = "green" if call["same"] else "red"
         shown = f": {compact_json(call['now'])}" if call["same"] else ""
         out.print(Text(f"← {call['name']} {verdict}{shown}", style=style))

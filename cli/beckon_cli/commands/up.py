@@ -187,6 +187,6 @@ def _describe_log(platform: Platform) -> str:
     """Return where the broker's events are, and what they survive."""
     if own := platform.addresses.nats:
         return f"events survive a restart: in NATS at {own}, stored in {FOLDER}"
-    if given := platform.settings.nats_url.get_secret_value():
-        return f"events survive a restart: in NATS at {show_addresses(given)}"
+    if url := platform.settings.nats_url.get_secret_value():
+        return f"events survive a restart: in NATS at {show_addresses(url)}"
     return "in memory: events are lost when it ends"

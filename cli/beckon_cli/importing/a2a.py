@@ -172,19 +172,19 @@ def _read_card(address: str, token: str) -> tuple[str, AgentCard]:
 def _import_skills(
     card: AgentCard, name: str, url: str, version: str, wanted: WantedSkills
 ) -> Iterator[ImportedSkill | Skipped]:
-    taken: set[str] = set()
+    names: set[str] = set()
     secured = bool(card.security or card.security_requirements) and not wanted.credential
     notes = ("the agent requires credentials: import it with --credential NAME",) if secured else ()
     for skill in card.skills:
-        made = _name_skill(skill.id, card.name, name)
-        if made in taken:
-            yield Skipped(skill.id, made, f"another skill is called {made} already", skill.tags)
+        tool_name = _name_skill(skill.id, card.name, name)
+        if tool_name in names:
+            yield Skipped(skill.id, tool_name, f"another skill is called {tool_name} already", skill.tags)
             continue
-        taken.add(made)
+        names.add(tool_name)
         rule = {"agent": url, "version": version, "skill": skill.id, "timeout": wanted.timeout}
         if wanted.credential:
             rule["credential"] = wanted.credential
-        yield ImportedSkill(skill.id, made, _describe(skill), url, rule, skill.tags, notes)
+        yield ImportedSkill(skill.id, tool_name, _describe(skill), url, rule, skill.tags, notes)
 
 
 def _name_skill(skill_id: str, agent: str, name: str) -> str:

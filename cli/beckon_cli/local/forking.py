@@ -60,13 +60,13 @@ def fork_module(module: str, environment: Mapping[str, str]) -> ForkedProcess:
     sys.stdout.flush()  # else what is buffered here would be written there, too
     sys.stderr.flush()
     parent = os.getpid()
-    started, begun = os.pipe()
+    started, writer = os.pipe()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     pid = os.fork()
     if pid == 0:
         _run(module, environment, parent, blocked)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    os.close(begun)
+    os.close(writer)
     os.read(started, 1)  # ends when the child has closed its inherited files
     os.close(started)
     return ForkedProcess(pid)

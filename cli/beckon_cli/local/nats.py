@@ -63,10 +63,10 @@ def show_addresses(urls: str) -> str:
 
 async def find_silent(urls: str) -> str:
     """Return the addresses of a list of servers if none of them answers, else ""."""
-    named = split_urls(urls)
+    servers = split_urls(urls)
     # A server behind a WebSocket greets after a handshake of HTTP.
-    plain = [url for url in named if not url.startswith("ws")]
-    if len(plain) < len(named) or any([await answers(url) for url in plain]):
+    plain = [url for url in servers if not url.startswith("ws")]
+    if len(plain) < len(servers) or any([await answers(url) for url in plain]):
         return ""
     return show_addresses(urls)
 
@@ -102,8 +102,8 @@ def _configure(url: str, folder: Path, environment: Mapping[str, str]) -> str:
 
     Every setting is known to version 2.9, which Debian has.
     """
-    given = environment.get("BECKON_MAX_EVENT_BYTES", "")
-    largest = int(given) if given.isascii() and given.isdecimal() else 0  # the broker refuses others
+    text = environment.get("BECKON_MAX_EVENT_BYTES", "")
+    largest = int(text) if text.isascii() and text.isdecimal() else 0  # the broker refuses others
     settings = {
         "listen": url.partition("://")[2],
         "log_file": str(folder / "nats.log"),

@@ -152,8 +152,8 @@ def core_programs(
 ) -> list[Program]:
     """Return the platform's own programs, in the order of their start."""
     manifests = folders(settings, generated)
-    given = environment.get("BECKON_SHIM_KEYS") or environment.get("BECKON_SHIM_KEYS_FILE")
-    keys = {} if given else {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
+    shim_keys = environment.get("BECKON_SHIM_KEYS") or environment.get("BECKON_SHIM_KEYS_FILE")
+    keys = {} if shim_keys else {"BECKON_SHIM_KEYS": secrets.token_hex(32)}
     nats = where.nats or settings.nats_url.get_secret_value()
     programs = [
         _program(
@@ -284,8 +284,8 @@ def outbox_prefix(environment: Mapping[str, str], state: Path) -> str:
 
 
 def _allowed_hosts(group: Iterable[LocalService], environment: Mapping[str, str]) -> Iterator[str]:
-    if given := environment.get("BECKON_ALLOWED_HOSTS"):
-        yield given
+    if hosts := environment.get("BECKON_ALLOWED_HOSTS"):
+        yield hosts
     for local in group:
         dns_name = f"{local.service.name}.{local.service.namespace}.svc"
         yield from (dns_name, f"{dns_name}.{CLUSTER_DOMAIN}")

@@ -204,9 +204,9 @@ class Platform:
         `longest` seconds.
         """
         starts = {task: Progress(process, stalled) for task, process in waiting.items()}
-        begun = asyncio.get_running_loop().time()
+        started = asyncio.get_running_loop().time()
         silent: list[Progress] = []
-        while starts and asyncio.get_running_loop().time() - begun < longest:
+        while starts and asyncio.get_running_loop().time() - started < longest:
             self._report(f"waiting for {', '.join(start.process.program.name for start in starts.values())}")
             settled, _ = await asyncio.wait(starts, timeout=1, return_when=asyncio.FIRST_COMPLETED)
             for task in settled:

@@ -127,9 +127,9 @@ class Process:
     async def _keep(self, running: _Child) -> None:
         delay = _FIRST_DELAY
         while True:
-            begun = asyncio.get_running_loop().time()
+            started = asyncio.get_running_loop().time()
             status = await _wait(running)
-            if asyncio.get_running_loop().time() - begun > _HEALTHY_SECONDS:
+            if asyncio.get_running_loop().time() - started > _HEALTHY_SECONDS:
                 delay, self._deaths = _FIRST_DELAY, 0
             self._deaths += 1
             self.ending = _how(status)

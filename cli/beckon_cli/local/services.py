@@ -177,8 +177,8 @@ def _service_of(destination: Destination, namespace: str) -> Iterable[ServiceNam
     reference = destination.ref
     if reference is not None and reference.kind == "Service":
         yield ServiceName(reference.namespace or namespace, reference.name)
-    elif reference is None and destination.uri and (named := service_of(destination.uri)):
-        yield ServiceName(*named)
+    elif reference is None and destination.uri and (name := service_of(destination.uri)):
+        yield ServiceName(*name)
 
 
 def _trigger(resource: Resource) -> Trigger | None:

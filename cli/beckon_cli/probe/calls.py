@@ -80,7 +80,7 @@ class Caller:
         event = CloudEvent(call_id, SOURCE, event_type, data, "application/json")
         headers, body = to_binary(event)
         timeout = aiohttp.ClientTimeout(total=wait + _HANGING)
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             async with self._session.post(
                 self._url,
@@ -90,8 +90,8 @@ class Caller:
             ) as response:
                 content = await response.read()
         except (aiohttp.ClientError, TimeoutError):
-            return CallResult(call_id, 0, time.monotonic() - begun)
-        seconds = time.monotonic() - begun
+            return CallResult(call_id, 0, time.monotonic() - started)
+        seconds = time.monotonic() - started
         if response.status == 200:
             right = any_data or _data_of(response.raw_headers, content) == data
             return CallResult(call_id, 200, seconds, right=right)

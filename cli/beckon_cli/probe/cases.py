@@ -99,7 +99,7 @@ class Probe:
         )
         headers, body = to_binary(event)
         timeout = aiohttp.ClientTimeout(total=self.options.wait)
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout) as session,
@@ -109,7 +109,7 @@ class Probe:
         except (aiohttp.ClientError, TimeoutError) as error:
             cause = str(error) or "no answer in time"
             raise CommandError(f"the Broker at {self.broker_url} takes no event: {cause}", status=2) from None
-        return event.id, response.status, time.monotonic() - begun
+        return event.id, response.status, time.monotonic() - started
 
     def runs(self, case: str, results: Iterable[CallResult]) -> int:
         """Return how often the tool got the same call at most."""

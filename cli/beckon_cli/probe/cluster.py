@@ -41,14 +41,14 @@ class ClusterSubscriptions:
 
     async def remove(self) -> None:
         """Delete the Triggers. Raises `CommandError` with their label's name if the API server refuses."""
-        left = []
+        remaining = []
         for name in self._created:
             try:
                 await self._delete(name)
             except (ApiError, NotConfigured) as error:
-                left.append(f"{name} ({error})")
-        if left:
-            raise CommandError(f"these Triggers are left in {self._namespace}: {', '.join(left)}")
+                remaining.append(f"{name} ({error})")
+        if remaining:
+            raise CommandError(f"these Triggers are left in {self._namespace}: {', '.join(remaining)}")
 
     async def _wait_until_ready(self, name: str, deadline: float) -> None:
         path = object_path(_VERSION, "triggers", self._namespace, name)

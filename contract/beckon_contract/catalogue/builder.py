@@ -158,15 +158,15 @@ class Router:
         reference = event_type.reference
         direct = declared.options.dispatch == "direct"
         called = reference if reference is not None and (direct or is_broker(reference)) else None
-        stated = _stated_broker(event_type)
+        named_broker = _stated_broker(event_type)
         if called is not None and called.namespace != event_type.namespace:
             elsewhere = _refusal(event_type, "OtherNamespace", "spec.reference.namespace", _elsewhere(called))
-            return _tool(name, declared, choose_broker(stated, ()), ()), elsewhere
+            return _tool(name, declared, choose_broker(named_broker, ()), ()), elsewhere
         if direct:
             return _tool(name, declared, choose_broker(event_type.broker, ()), ()), None
         passing = self.passing(event_type)
         ready = [listener for listener in passing if not listener.not_ready]
-        broker = choose_broker(stated, ready or passing)
+        broker = choose_broker(named_broker, ready or passing)
         routes = tuple(listener.trigger.name for listener in ready if listener.trigger.broker == broker)
         tool = _tool(name, declared, broker, routes)
         if routes:

@@ -142,9 +142,9 @@ class CloudEvent:
 
 def is_event(headers: RawHeaders) -> bool:
     """Return True if these HTTP headers announce a CloudEvent, in either mode."""
-    named = {name.lower(): value for name, value in headers}
-    content_type = named.get(b"content-type", b"").strip().lower()
-    return content_type.startswith(_STRUCTURED_PREFIX.encode()) or b"ce-specversion" in named
+    by_name = {name.lower(): value for name, value in headers}
+    content_type = by_name.get(b"content-type", b"").strip().lower()
+    return content_type.startswith(_STRUCTURED_PREFIX.encode()) or b"ce-specversion" in by_name
 
 
 def from_http(
@@ -160,20 +160,20 @@ def from_http(
         for name, value in headers
         if (meaning := _header_meaning(name)) is not None
     ]
-    named = dict(pairs)
-    content_type = named.pop("content-type", "").strip()
+    attributes = dict(pairs)
+    content_type = attributes.pop("content-type", "").strip()
     if content_type[: len(_STRUCTURED_PREFIX)].lower() == _STRUCTURED_PREFIX:
         return from_structured(body, content_type, relayed=relayed, versions=versions)
-    if len(named) < len(pairs) - bool(content_type):
+    if len(attributes) < len(pairs) - bool(content_type):
         _refuse_repeated(pairs)
-    every = "".join(named.values())
+    every = "".join(attributes.values())
     if "%" in every or '"' in every or not every.isascii():
-        named = {name: _decode_header(name, value) for name, value in named.items()}
+        attributes = {name: _decode_header(name, value) for name, value in attributes.items()}
     # In binary mode the content type is the attribute, whatever a header of that name says.
-    named.pop("datacontenttype", None)
+    attributes.pop("datacontenttype", None)
     if content_type:
-        named["datacontenttype"] = content_type
-    return _received(_build(named, body or None, versions), relayed=relayed)
+        attributes["datacontenttype"] = content_type
+    return _received(_build(attributes, body or None, versions), relayed=relayed)
 
 
 def from_structured(

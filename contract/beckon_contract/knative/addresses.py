@@ -68,8 +68,8 @@ class AddressBook:
         Knative sends to a URI and to a core Service in any case, as their names are in the cluster's DNS. On
         a laptop they are not: there, a Service has no address until its process answers.
         """
-        named = self._named_by(destination.uri or "") if destination.ref is None else [_key(destination.ref)]
-        for key in named:
+        keys = self._named_by(destination.uri or "") if destination.ref is None else [_key(destination.ref)]
+        for key in keys:
             status = self._statuses.get(key, {})
             ready = condition(status, "Ready")
             if ready and ready.status == "False" and published_address(status) is None:
@@ -78,8 +78,8 @@ class AddressBook:
 
     def _named_by(self, uri: str) -> list[Key]:
         """Return the keys of the Service in a URI, one for each kind of Service."""
-        named = service_of(uri, self._cluster_domain)
-        return [Key(group, "Service", *named) for group in _SERVICES] if named else []
+        service = service_of(uri, self._cluster_domain)
+        return [Key(group, "Service", *service) for group in _SERVICES] if service else []
 
     def _of_uri(self, uri: str) -> str:
         """Replace scheme and host in the URI of a known Service.

@@ -225,8 +225,8 @@ class CallRoute:
         if self.subscriber is None:
             return _host(self.address)
         kind, name = self.subscriber.kind, self.subscriber.name
-        there = "" if self.subscriber.namespace == namespace else f"{self.subscriber.namespace}/"
-        return f"{there}{name}" if kind == "Service" else f"{kind} {there}{name}"
+        prefix = "" if self.subscriber.namespace == namespace else f"{self.subscriber.namespace}/"
+        return f"{prefix}{name}" if kind == "Service" else f"{kind} {prefix}{name}"
 
 
 def make_route(listener: Listener, broker: Delivery | None, address: str) -> CallRoute:

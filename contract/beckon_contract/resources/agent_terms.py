@@ -61,8 +61,8 @@ class EventRule:
     def includes(self, event_type: str) -> bool:
         """Return True if the rule names a type."""
         return any(
-            event_type.startswith(named[:-1]) if named.endswith(EVERYBODY) else event_type == named
-            for named in self.types
+            event_type.startswith(pattern[:-1]) if pattern.endswith(EVERYBODY) else event_type == pattern
+            for pattern in self.types
         )
 
 

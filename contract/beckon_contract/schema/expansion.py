@@ -77,8 +77,8 @@ def _both(first: Schema, second: Schema) -> Schema:
 
 def _drop_linked(first: Schema, second: Schema) -> Schema:
     """Drop the first schema's groups of keywords from the second."""
-    taken = {keyword for group in _LINKED if first.keys() & set(group) for keyword in group}
-    return {keyword: value for keyword, value in second.items() if keyword not in taken}
+    keywords = {keyword for group in _LINKED if first.keys() & set(group) for keyword in group}
+    return {keyword: value for keyword, value in second.items() if keyword not in keywords}
 
 
 def _named(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -135,10 +135,10 @@ def pointer(path: Path) -> str:
 
 def stated_types(schema: Schema) -> tuple[str, ...]:
     """Return the types a schema states, empty without any."""
-    stated = schema.get("type")
-    if isinstance(stated, str):
-        return (stated,)
-    return tuple(stated) if isinstance(stated, list) else ()
+    types = schema.get("type")
+    if isinstance(types, str):
+        return (types,)
+    return tuple(types) if isinstance(types, list) else ()
 
 
 class SchemaError(ValueError):

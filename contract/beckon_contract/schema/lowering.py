@@ -60,11 +60,11 @@ class _Gemini:
         branches = alternatives(node, self._expansion, stack)
         if branches:
             return self._union(without_alternatives(node), branches, stack)
-        stated = types_of(node)
-        types = [name for name in stated if name != "null"]
-        if not types and stated:
+        kinds = types_of(node)
+        types = [name for name in kinds if name != "null"]
+        if not types and kinds:
             return {"type": "string", "nullable": True, **_described(node, {"enum"})}
-        nullable = "null" in stated or not stated
+        nullable = "null" in kinds or not kinds
         each = [self._typed(node, name, stack, nullable=nullable) for name in types or _ANYTHING]
         return each[0] if len(each) == 1 else {"anyOf": each}
 

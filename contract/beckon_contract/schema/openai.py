@@ -90,10 +90,10 @@ def describe(schema: Schema, dropped: frozenset[str] | set[str]) -> str:
 def choices(branches: list[Schema]) -> str:
     """Return in words the combinations of properties to give, if stated."""
     groups = [branch.get("required") for branch in branches]
-    named = [" and ".join(group) for group in groups if isinstance(group, list) and group]
-    if len(named) < 2 or len(named) != len(groups) or len(named) > MAX_VALUES:
+    alternatives = [" and ".join(group) for group in groups if isinstance(group, list) and group]
+    if len(alternatives) < 2 or len(alternatives) != len(groups) or len(alternatives) > MAX_VALUES:
         return ""
-    return "Give " + ", or ".join(named) + "."
+    return "Give " + ", or ".join(alternatives) + "."
 
 
 _SPEAKING = ("description", "title", "default", "examples")
@@ -109,9 +109,9 @@ def types_of(schema: Schema) -> tuple[str, ...]:
 
     They are inferred from its values and keywords; the result is empty if these show none.
     """
-    stated = stated_types(schema)
-    if stated:
-        return stated
+    types = stated_types(schema)
+    if types:
+        return types
     values = schema["enum"] if isinstance(schema.get("enum"), list) else None
     if values is None and "const" in schema:
         values = [schema["const"]]
@@ -344,8 +344,8 @@ def _described(lowered: Schema, node: Schema) -> Schema:
 
 def _nullable(lowered: Schema) -> Schema:
     """Let an optional property be null, which is how strict schemas leave it out."""
-    stated = lowered.get("type")
-    if stated is None or "object" in stated or "array" in stated:
+    kinds = lowered.get("type")
+    if kinds is None or "object" in kinds or "array" in kinds:
         described = {"description": lowered["description"]} if "description" in lowered else {}
         branches = lowered.get("anyOf") or [
             {key: value for key, value in lowered.items() if key != "description"}
@@ -353,7 +353,7 @@ def _nullable(lowered: Schema) -> Schema:
         if {"type": "null"} in branches:
             return lowered
         return {"anyOf": [*branches, {"type": "null"}], **described}
-    types = [stated] if isinstance(stated, str) else stated
+    types = [kinds] if isinstance(kinds, str) else kinds
     nullable = {**lowered, "type": list(dict.fromkeys([*types, "null"]))}
     if "enum" in lowered and None not in lowered["enum"]:
         nullable["enum"] = [*lowered["enum"], None]

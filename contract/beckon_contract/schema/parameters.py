@@ -213,9 +213,9 @@ def _rooted(schema: Schema) -> dict[str, Any]:
 
 def _root_types(schema: Schema, definitions: Schema, depth: int = 0) -> tuple[str, ...]:
     """Return the types of the root, stated or by reference."""
-    stated = stated_types(schema)
-    if stated or "$ref" not in schema or depth > len(definitions):
-        return stated
+    types = stated_types(schema)
+    if types or "$ref" not in schema or depth > len(definitions):
+        return types
     target = definitions.get(definition(schema["$ref"]))
     return _root_types(target, definitions, depth + 1) if isinstance(target, dict) else ()
 

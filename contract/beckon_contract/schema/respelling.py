@@ -105,18 +105,18 @@ def respell(node: Schema, path: Path, *, openapi: bool) -> Schema:
 
 
 def _respell_type(schema: Schema, path: Path) -> None:
-    stated = schema.get("type")
-    if stated == "enum":
+    kind = schema.get("type")
+    if kind == "enum":
         _respell_enum(schema, path)
-    elif isinstance(stated, str):
+    elif isinstance(kind, str):
         del schema["type"]
-        _merge(schema, _read_type(stated, path))
-    elif isinstance(stated, list) and all(isinstance(name, str) for name in stated):
-        read = [_read_type(name, path) for name in stated]
+        _merge(schema, _read_type(kind, path))
+    elif isinstance(kind, list) and all(isinstance(name, str) for name in kind):
+        read = [_read_type(name, path) for name in kind]
         plain = list(dict.fromkeys(part["type"] for part in read if set(part) == {"type"}))
         del schema["type"]
         if {} not in read:
-            _merge(schema, {"type": plain} if len(plain) == len(stated) else {"anyOf": read})
+            _merge(schema, {"type": plain} if len(plain) == len(kind) else {"anyOf": read})
 
 
 def _read_type(name: str, path: Path) -> Schema:
@@ -154,10 +154,10 @@ def _respell_enum(schema: Schema, path: Path) -> None:
 def _respell_bounds(schema: Schema) -> None:
     """Draft 4 and OpenAPI 3.0: `exclusiveMinimum: true` beside `minimum`."""
     for plain, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        stated = schema.get(exclusive)
-        if isinstance(stated, bool):
+        bound = schema.get(exclusive)
+        if isinstance(bound, bool):
             del schema[exclusive]
-            if stated and plain in schema:
+            if bound and plain in schema:
                 schema[exclusive] = schema.pop(plain)
 
 
@@ -175,10 +175,10 @@ def _respell_items(schema: Schema) -> None:
 
 def _respell_dependencies(schema: Schema) -> None:
     """Up to draft 7: `dependencies`, of names or of schemas."""
-    stated = schema.pop("dependencies", None)
-    if not isinstance(stated, dict):
+    dependencies = schema.pop("dependencies", None)
+    if not isinstance(dependencies, dict):
         return
-    for name, value in stated.items():
+    for name, value in dependencies.items():
         keyword = "dependentRequired" if isinstance(value, list) else "dependentSchemas"
         schema[keyword] = {**schema.get(keyword, {}), name: value}
 
@@ -190,8 +190,8 @@ def _respell_required(schema: Schema, *, openapi: bool) -> None:
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
-    stated = schema.get("required", [])
-    if not isinstance(stated, list):
+    required = schema.get("required", [])
+    if not isinstance(required, list):
         return
     hoisted = [
         name
@@ -203,8 +203,8 @@ def _respell_required(schema: Schema, *, openapi: bool) -> None:
         for name, entry in properties.items()
         if openapi and isinstance(entry, dict) and entry.get("readOnly") is True
     }
-    names = [name for name in [*stated, *hoisted] if not (isinstance(name, str) and name in served)]
-    if names != stated:
+    names = [name for name in [*required, *hoisted] if not (isinstance(name, str) and name in served)]
+    if names != required:
         schema["required"] = list(dict.fromkeys(names))
 
 
@@ -218,14 +218,14 @@ def _respell_examples(schema: Schema) -> None:
 
 def _with_null(schema: Schema) -> Schema:
     """OpenAPI 3.0: `nullable: true`."""
-    stated = schema.get("type")
-    if stated is None and not schema.keys() & (KNOWN - ANNOTATIONS):
+    kind = schema.get("type")
+    if kind is None and not schema.keys() & (KNOWN - ANNOTATIONS):
         return schema
-    if stated is None or schema.keys() & _BESIDE_TYPE:
+    if kind is None or schema.keys() & _BESIDE_TYPE:
         outside = {name: schema[name] for name in schema if name in ANNOTATIONS or is_extension(name)}
         inside = {name: schema[name] for name in schema if name not in outside}
         return {**outside, "anyOf": [inside, {"type": "null"}]}
-    types = stated if isinstance(stated, list) else [stated]
+    types = kind if isinstance(kind, list) else [kind]
     nullable = {**schema, "type": list(dict.fromkeys([*types, "null"]))}
     if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
         nullable["enum"] = [*schema["enum"], None]

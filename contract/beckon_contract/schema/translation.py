@@ -87,9 +87,9 @@ class References:
 
     def _missing(self, ref: str, path: Path) -> Exception:
         known = [name for keyword in ("$defs", "definitions") for name in self._document.get(keyword) or ()]
-        there = f"; there are {', '.join(map(repr, known[:10]))}" if known else "; add it under `$defs`"
+        hint = f"; there are {', '.join(map(repr, known[:10]))}" if known else "; add it under `$defs`"
         return refuse(
-            "UnresolvableReference", (*path, "$ref"), f"nothing in this document is at {ref!r}{there}"
+            "UnresolvableReference", (*path, "$ref"), f"nothing in this document is at {ref!r}{hint}"
         )
 
     def _index(self) -> None:
@@ -152,8 +152,8 @@ def translate(document: Schema, *, sent: bool = True) -> Schema:
 
 class _Translation:
     def __init__(self, document: Schema, *, sent: bool) -> None:
-        stated = document.get("$schema")
-        draft = stated if isinstance(stated, str) else ""
+        dialect = document.get("$schema")
+        draft = dialect if isinstance(dialect, str) else ""
         if _TOO_OLD.search(draft):
             raise refuse(
                 "UnsupportedDialect", ("$schema",), f"{draft} is too old; write the schema in 2020-12"
@@ -238,9 +238,9 @@ class _Translation:
 
     def _free_name(self, location: Path) -> str:
         wanted = _UNSAFE.sub("_", location[-1]) if location else "root"
-        taken = set(self._names.values())
+        names = set(self._names.values())
         name, number = wanted, 1
-        while name in taken:
+        while name in names:
             number += 1
             name = f"{wanted}_{number}"
         return name

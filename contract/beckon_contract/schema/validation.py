@@ -216,8 +216,11 @@ class _Coercion:
         if not isinstance(holder, dict):
             return False
         value = holder.pop(key)
-        for left in self._validator.errors(self.value):
-            if left.kind.name == "required" and [*left.instance_path, left.kind.value] == error.instance_path:
+        for other in self._validator.errors(self.value):
+            if (
+                other.kind.name == "required"
+                and [*other.instance_path, other.kind.value] == error.instance_path
+            ):
                 holder[key] = value
                 return False
         return True

@@ -188,11 +188,11 @@ class ClassJudge:
         return parsed.content.delivery if isinstance(parsed.content, Broker) else DEFAULT_DELIVERY
 
     async def _read_config(self, broker: Resource) -> BrokerConfig | str:
-        named = broker.spec.get("config")
-        if not isinstance(named, Mapping):
+        reference = broker.spec.get("config")
+        if not isinstance(reference, Mapping):
             return BrokerConfig()
-        api_version, kind, name = (str(named.get(one) or "") for one in ("apiVersion", "kind", "name"))
-        ref = Reference(api_version, kind, str(named.get("namespace") or broker.namespace), name)
+        api_version, kind, name = (str(reference.get(one) or "") for one in ("apiVersion", "kind", "name"))
+        ref = Reference(api_version, kind, str(reference.get("namespace") or broker.namespace), name)
         read_at, content = self._configs.get(ref, (-_CONFIG_SECONDS, ""))
         if time.monotonic() - read_at >= _CONFIG_SECONDS:
             content = await try_read_config(self._api, ref)
@@ -241,5 +241,5 @@ def _dependency_of(trigger: Resource) -> Reference | None:
     text = trigger.annotations.get(DEPENDENCY_ANNOTATION)
     if text is None:
         return None
-    named = json.loads(text)
-    return Reference(named["apiVersion"], named["kind"], trigger.namespace, named["name"])
+    document = json.loads(text)
+    return Reference(document["apiVersion"], document["kind"], trigger.namespace, document["name"])

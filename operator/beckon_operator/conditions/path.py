@@ -153,11 +153,11 @@ def _service_hint(service: Resource) -> str:
 def _routed_condition(tool: Tool, view: NamespaceView) -> Condition:
     listeners = view.listeners_for(tool.type)
     listeners_of_call = [listeners[name] for name in tool.routes]
-    named = _join_names(tool.routes)
+    triggers = _join_names(tool.routes)
     if all(listener.catches_all for listener in listeners_of_call):
-        message = f"only Triggers without a filter pass its calls ({named}), which may lead anywhere"
+        message = f"only Triggers without a filter pass its calls ({triggers}), which may lead anywhere"
         return Condition(ROUTED, "True", "OnlyCatchAll", message)
-    return Condition(ROUTED, "True", ROUTED, f"Broker {tool.broker}, Trigger {named}")
+    return Condition(ROUTED, "True", ROUTED, f"Broker {tool.broker}, Trigger {triggers}")
 
 
 def _join_names(names: Iterable[str]) -> str:

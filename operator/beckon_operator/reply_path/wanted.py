@@ -121,10 +121,10 @@ def plan_triggers(
     read = [one for one in listeners if isinstance(one, Listener)]
     changes, problems = list[Change](), list[Problem]()
     for task in _tasks_of(broker, use or BrokerUse(), rules):
-        own, taken = next((one for one in managed if one.name == task.name), None), named.get(task.name)
+        own, occupant = next((one for one in managed if one.name == task.name), None), named.get(task.name)
         change = _plan_task(broker, task, own, [one for one in read if _does(one, task)])
-        if change is not None and change.action == "create" and taken is not None:
-            where = "is being deleted" if taken.leaving else "was written by others, and does other work"
+        if change is not None and change.action == "create" and occupant is not None:
+            where = "is being deleted" if occupant.leaving else "was written by others, and does other work"
             problems.append(Problem(task.name, f"a Trigger of this name {where}; rename it"))
         elif change is not None:
             changes.append(change)
@@ -135,8 +135,8 @@ def _tasks_of(broker: Resource, use: BrokerUse, rules: JudgingRules) -> Iterable
     broker_class = broker.annotations.get(CLASS_ANNOTATION, "")
     event = {"specversion": "1.0", "id": "reply", "source": "/tool", "type": "reply"}
     # A Broker of the class Beckon gives each reply the usual attribute.
-    named = () if broker_class == BECKON_CLASS else use.attributes
-    passes = reply_filter(broker_class, rules.reply_attribute, named)
+    attributes = () if broker_class == BECKON_CLASS else use.attributes
+    passes = reply_filter(broker_class, rules.reply_attribute, attributes)
     spec = reply_trigger_spec(broker.name, rules.origin, passes)
     yield _Task(reply_trigger_name(broker.name), spec, {**event, rules.reply_attribute: "token"})
     progress = progress_trigger_spec(broker.name, rules.origin, broker_class)

@@ -112,12 +112,12 @@ class ReplyPath:
         if broker is None or broker.leaving:
             self._report(key, broker, [])
             return
-        named = self._cluster.objects_of(TRIGGERS).objects_within(namespace)
+        triggers = self._cluster.objects_of(TRIGGERS).objects_within(namespace)
         changes, problems = plan_triggers(
             broker.resource,
             self._uses.get(namespace, {}).get(name),
-            [named[one] for one in sorted(self._triggers.get(key, ())) if one in named],
-            named,
+            [triggers[one] for one in sorted(self._triggers.get(key, ())) if one in triggers],
+            triggers,
             self._rules,
         )
         failure: ApiError | None = None
@@ -212,12 +212,12 @@ class ReplyPath:
 
     def _index(self, old: ObservedObject | None, new: ObservedObject | None) -> Iterator[BrokerKey]:
         """Index a Trigger by its Broker; yield the Brokers whose Triggers to the shim differ."""
-        for observed, there in ((old, False), (new, True)):
+        for observed, present in ((old, False), (new, True)):
             if observed is None or not self._is_relevant(observed):
                 continue
             key = observed.namespace, broker_of(observed.resource)
             names = self._triggers.setdefault(key, set())
-            if there:
+            if present:
                 names.add(observed.name)
             else:
                 names.discard(observed.name)

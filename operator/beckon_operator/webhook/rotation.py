@@ -170,18 +170,18 @@ class CertificateRotator:
         # it is made of, or a slow replica would take a newer authority out of it again.
         trust = await self._cluster.read_trust()
         stored = await self._cluster.read_secret()
-        held = _read_stored(stored)
-        self._watch_upcoming(held, trust)
+        certificates = _read_stored(stored)
+        self._watch_upcoming(certificates, trust)
         now = self._clock()
-        step = decide_step(held, self._policy, now, self._upcoming_trusted_since)
+        step = decide_step(certificates, self._policy, now, self._upcoming_trusted_since)
         if step is not RotationStep.NOTHING:
-            held = take_step(step, held, self._policy, now)
-            await self._cluster.write_secret(held.to_secret(), stored)
+            certificates = take_step(step, certificates, self._policy, now)
+            await self._cluster.write_secret(certificates.to_secret(), stored)
             self._metrics.count_step(step)
-            logger.info("certificates: %s; the server's now ends %s", step, _format_end(held.serving))
-        if held is not None:
-            self._serve_certificate(held)
-            await self._establish_trust(held, trust)
+            logger.info("certificates: %s; the server's now ends %s", step, _format_end(certificates.serving))
+        if certificates is not None:
+            self._serve_certificate(certificates)
+            await self._establish_trust(certificates, trust)
 
     def _watch_upcoming(self, held: CertificateSet | None, trust: Trust | None) -> None:
         """Record since when the upcoming authority has been trusted."""

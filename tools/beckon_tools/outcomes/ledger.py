@@ -188,11 +188,11 @@ class SharedOutcomes:
 
     async def _renew_lease(self, key: str, owner: str) -> None:
         """Renew the lease for as long as it is ours."""
-        held = True
-        while held:
+        is_leased = True
+        while is_leased:
             await asyncio.sleep(self._lease / 3)
             try:
-                held = await self._ledger.renew(key, owner, self._lease)
+                is_leased = await self._ledger.renew(key, owner, self._lease)
             except Unavailable as error:
                 logger.warning("the lease of a call is not renewed: %s", error)
 

@@ -98,9 +98,9 @@ def halve_rate(sound: bytes) -> bytes:
     espeak-ng writes 44 kB for each second, and a header for an endless stream; brokers take
     messages of about a megabyte.
     """
-    with wave.open(io.BytesIO(sound)) as whole:
-        rate = whole.getframerate()
-        samples = array("h", whole.readframes(len(sound)))
+    with wave.open(io.BytesIO(sound)) as source:
+        rate = source.getframerate()
+        samples = array("h", source.readframes(len(sound)))
     pairs = zip(samples[::2], samples[1::2], strict=False)
     halved = array("h", ((first + second) >> 1 for first, second in pairs))
     written = io.BytesIO()

@@ -89,8 +89,8 @@ def to_history(given: Sequence[ChatMessage], message_id: str, task: str, context
         if message["role"] != "user":
             continue
         content = message.get("content")
-        whole = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
-        parts = [part for one in whole if (part := _shown_part(json_values.as_mapping(one))) is not None]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        parts = [part for one in blocks if (part := _shown_part(json_values.as_mapping(one))) is not None]
         yield Message(
             message_id=message_id if number == 0 else f"{message_id}.{number}",
             task_id=task,

@@ -66,8 +66,8 @@ class TaskCreator:
         return run
 
     async def _start_task(self, run_id: str, message: Message, call: A2aCall) -> StoredRun:
-        given = to_chat_message(message)
-        if not says_something([given]):
+        chat_message = to_chat_message(message)
+        if not says_something([chat_message]):
             raise InvalidParamsError("message.parts: there is nothing to answer; send a part with text")
         conversation, is_new = await self._open_conversation(run_id, message.context_id, call.owner)
         new = NewRun(
@@ -75,7 +75,7 @@ class TaskCreator:
             owner=call.owner,
             agent=call.hosted.name,
             face=FACE,
-            input=[given],
+            input=[chat_message],
             request={FACE: {"context": message.context_id or conversation, "message": message.message_id}},
             conversation=conversation,
             background=True,  # a task outlives the connection of its client
@@ -95,15 +95,15 @@ class TaskCreator:
         conversation = await conversations.find(context) if context else None
         if conversation is not None and conversation.owner == owner:  # a conversation of another API
             return conversation.id, False
-        named = conversation_of(owner, context or run_id)
-        if await conversations.find(named) is not None:
-            return named, False
-        opened = StoredConversation(id=named, owner=owner, metadata={}, created_at=time.time())
+        conversation_id = conversation_of(owner, context or run_id)
+        if await conversations.find(conversation_id) is not None:
+            return conversation_id, False
+        opened = StoredConversation(id=conversation_id, owner=owner, metadata={}, created_at=time.time())
         try:
             await conversations.open(opened, [])
         except ValueError:  # another task of the context has opened it at this moment
-            return named, False
-        return named, True
+            return conversation_id, False
+        return conversation_id, True
 
     async def _continue_task(self, message: Message, call: A2aCall) -> StoredRun:
         run = await self.engine.get(message.task_id)

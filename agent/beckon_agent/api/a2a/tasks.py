@@ -169,9 +169,9 @@ async def follow_task(
 
     The stream ends with the task, and without `hold` when the task waits for a person.
     """
-    begun = await read_task(store, run)
-    begun.ClearField("artifacts")
-    yield begun
+    task = await read_task(store, run)
+    task.ClearField("artifacts")
+    yield task
     encoder = _UpdateEncoder(run)
     async with aclosing(engine.follow(run.id, wait=True)) as events:
         async for _, event in events:

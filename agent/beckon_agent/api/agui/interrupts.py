@@ -131,8 +131,8 @@ class Interrupts:
         for run_id, interrupts in waiting.items():
             run = await self.engine.get(run_id)
             if run is not None and thread.has(run):
-                named = ", ".join(interrupts)
-                message = f"this thread waits for answers; send 'resume' with an entry for each of {named}"
+                ids = ", ".join(interrupts)
+                message = f"this thread waits for answers; send 'resume' with an entry for each of {ids}"
                 raise ApiError(409, message, code="interrupts_pending")
 
     async def answer(self, resume: Sequence[ResumeEntry], thread: Thread) -> StoredRun:
@@ -153,8 +153,8 @@ class Interrupts:
         if not all(one.is_open or one.repeats_input() for one in forms):
             raise _form_conflict()
         await decide_calls(run, decisions, self.engine)
-        for event_id, given in inputs:
-            if not await self.engine.answer_input(event_id, given):
+        for event_id, answers in inputs:
+            if not await self.engine.answer_input(event_id, answers):
                 raise _form_conflict()
         return run
 
@@ -187,10 +187,10 @@ class Interrupts:
 
     async def _check_whole(self, run: StoredRun, answered: Sequence[_Answered]) -> None:
         """Raise `ApiError` if a call of a run waits for a person and has no answer here."""
-        given = {one.entry.interrupt_id for one in answered}
+        answered_ids = {one.entry.interrupt_id for one in answered}
         calls = (await self.store.runs.load_past(run.id)).calls
-        left = [interrupt_id(call) for call in calls if call.needs_person]
-        if missing := ", ".join(one for one in left if one not in given):
+        unanswered = [interrupt_id(call) for call in calls if call.needs_person]
+        if missing := ", ".join(one for one in unanswered if one not in answered_ids):
             message = f"answer all interrupts of a run at once; these are left: {missing}"
             raise ApiError(400, message, code="interrupts_missing", param="resume")
 

@@ -159,8 +159,8 @@ def read_chat_choice(choice: object) -> ToolChoiceOptions:
         case None | "auto" | "none" | "required" as word if word == choice:
             return read_choice(word)
         case "function":
-            named = read_part(NamedChatFunction, choice, "tool_choice")
-            return read_choice(NamedFunction(type="function", name=named.function.name))
+            function = read_part(NamedChatFunction, choice, "tool_choice")
+            return read_choice(NamedFunction(type="function", name=function.function.name))
         case "allowed_tools":
             place = "tool_choice.allowed_tools"
             allowed = read_part(AllowedChatTools, fields.get("allowed_tools"), place)

@@ -186,14 +186,14 @@ async def _wait_for_first(events: PacedStream[RunEvent], seconds: float) -> None
 
     Such an error gets an HTTP status of its own.
     """
-    begun = False
+    has_event = False
     try:
         await events.wait_for_first(seconds)
-        begun = True
+        has_event = True
     except EXPECTED as error:
         raise to_api_error(error) from error
     finally:
-        if not begun:
+        if not has_event:
             await events.close()
 
 

@@ -96,8 +96,8 @@ class _Completions:
         completion = Completion(
             run.agent, with_events=False, id=run.id, created=int(run.created_at), run=handed
         )
-        given = json_values.as_mapping(run.request.get("metadata"))
-        metadata = {name: json_values.as_text(value) for name, value in given.items()}
+        given_metadata = json_values.as_mapping(run.request.get("metadata"))
+        metadata = {name: json_values.as_text(value) for name, value in given_metadata.items()}
         return {**completion.to_document(events), "metadata": metadata}
 
     async def list_documents(

@@ -204,8 +204,8 @@ class Replier:
 
     def write_answer(self, answer: RunAnswer) -> CloudEvent:
         """Return the reply with an answer."""
-        left = self.chain.to_attributes(self.agent.limits.tokens, answer.usage, answer.elsewhere)
-        attributes = {**left, **usage_attribute(answer.usage, answer.elsewhere)}
+        remaining = self.chain.to_attributes(self.agent.limits.tokens, answer.usage, answer.elsewhere)
+        attributes = {**remaining, **usage_attribute(answer.usage, answer.elsewhere)}
         return self._write_reply(answer.to_data(), attributes)
 
     def write_failure(self, reason: Reason, message: str) -> CloudEvent:

@@ -72,11 +72,11 @@ def make_router(service: Service, engine: Engine, rules: EventRules | None = Non
         with event_problems():
             event = from_http(request.headers.raw, await request.body())
             hosted = _find_agent(service, agent)
-            taken = accept_event(event, hosted, owner_of(request), event_runs.rules)
-            if taken is None:
+            accepted = accept_event(event, hosted, owner_of(request), event_runs.rules)
+            if accepted is None:
                 return Response(status_code=204)
             with _join_trace(request, event):
-                answer = event_runs.answer_event(taken, preferred_wait(request.headers.raw))
+                answer = event_runs.answer_event(accepted, preferred_wait(request.headers.raw))
                 return await cancel_on_hang_up(request.receive, answer)
 
     @routes.post(

@@ -97,8 +97,8 @@ class BodyLimit:
 
     def _decode_body(self, scope: Scope, body: bytes) -> bytes:
         """Return the body without its encoding, and drop the headers about it."""
-        named = [value for name, value in scope["headers"] if name == b"content-encoding"]
-        encoding = b",".join(named).strip().lower()
+        codings = [value for name, value in scope["headers"] if name == b"content-encoding"]
+        encoding = b",".join(codings).strip().lower()
         if encoding in (b"", b"identity"):
             return body
         if encoding not in _ENCODINGS:
@@ -186,21 +186,21 @@ class RequestIds:
             return
         chosen = _choose_id(scope["headers"])
         set_request_id(chosen)
-        whole = False
+        is_complete = False
 
         async def send_stamped(message: Message) -> None:
-            nonlocal whole
+            nonlocal is_complete
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (_HEADER, chosen.encode())]
             else:
-                whole = not message.get("more_body", False)
+                is_complete = not message.get("more_body", False)
             await send(message)
 
         try:
             await self._app(scope, receive, send_stamped)
         except Exception:
             logger.exception("request %s: %s %r failed", chosen, scope["method"], scope["path"])
-            if not whole:
+            if not is_complete:
                 raise  # the server breaks the connection: no client takes half an answer for a whole one
 
 

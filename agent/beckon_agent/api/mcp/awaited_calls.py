@@ -107,9 +107,9 @@ class AwaitedCalls:
         ended = False
         try:
             with anyio.move_on_after(None) as limit:
-                made = await self._follow_call(caller, run, limit)
+                result = await self._follow_call(caller, run, limit)
                 ended = True
-                return made
+                return result
         except MCPError:
             ended = True  # the client may send a better answer
             raise
@@ -189,11 +189,11 @@ class AwaitedCalls:
         call, context = run_and_call[1], caller.context
         methods = input_methods(context)
         pending = open_requests(call, methods)
-        given = {one.name: caller.answers.pop(one.key) for one in pending if one.key in caller.answers}
+        answers = {one.name: caller.answers.pop(one.key) for one in pending if one.key in caller.answers}
         if caller.wanted.approved and call.state == "approval":
             await self._calls.decide_call(call.event_id, "approved")
-        elif given:
-            await take_answers(self._calls, call, given, methods)
+        elif answers:
+            await take_answers(self._calls, call, answers, methods)
         elif not pending:
             await self._refuse_input(caller, run, call)
         elif context.protocol_version in MODERN_PROTOCOL_VERSIONS:

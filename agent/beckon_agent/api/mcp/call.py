@@ -84,14 +84,14 @@ class ProgressSender:
         self._news.set()
 
     async def _send_reports(self) -> None:
-        begun = asyncio.get_running_loop().time()
+        started = asyncio.get_running_loop().time()
         while not (self._over and not self._waiting):
             try:
                 async with asyncio.timeout(self._every):
                     await self._news.wait()
             except TimeoutError:
-                taken = asyncio.get_running_loop().time() - begun
-                await self._send_heartbeat(f"{self._name} has not answered yet, after {taken:.0f} seconds")
+                elapsed = asyncio.get_running_loop().time() - started
+                await self._send_heartbeat(f"{self._name} has not answered yet, after {elapsed:.0f} seconds")
                 continue
             self._news.clear()
             while self._waiting:

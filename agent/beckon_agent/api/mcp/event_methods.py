@@ -144,8 +144,8 @@ class _SubscriptionStream:
     async def begin(self, after: int | None) -> None:
         """Confirm the subscription, and send the events behind the cursor."""
         page = await read_page(self._feed, self._wanted, after)
-        begun = page.cursor if after is None else after
-        await self._notify("active", {"cursor": str(begun), "truncated": page.truncated})
+        cursor = page.cursor if after is None else after
+        await self._notify("active", {"cursor": str(cursor), "truncated": page.truncated})
         await self._send_events(page.events)
         self._cursor = page.cursor
         while page.has_more:

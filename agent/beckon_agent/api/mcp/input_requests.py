@@ -132,12 +132,12 @@ async def take_answers(
     limited = InputRequest.from_stored(call.input_request).limit_to(methods)
     if limited is None:
         return True
-    given = {name: _to_document(limited.waiting[name].method, one) for name, one in answers.items()}
+    documents = {name: _to_document(limited.waiting[name].method, one) for name, one in answers.items()}
     try:
-        filled = limited.fill_in(given)
+        filled = limited.fill_in(documents)
     except InvalidInput as error:
-        named = ", ".join(dict.fromkeys(limited.waiting[name].method for name in answers))
-        raise MCPError(types.INVALID_PARAMS, f"the answer to {named} does not fit: {error}") from None
+        method_names = ", ".join(dict.fromkeys(limited.waiting[name].method for name in answers))
+        raise MCPError(types.INVALID_PARAMS, f"the answer to {method_names} does not fit: {error}") from None
     return await calls.engine.answer_input(call.event_id, filled)
 
 

@@ -163,12 +163,12 @@ class Protocol(Server[Any]):
         arguments = json.dumps(params.arguments or {})
         wanted = RequestedCall(now.hosted, params.name, arguments, _report_sender(context, params.name))
         schema = output_schema(_find_tool(params.name), any_json=_takes_any_json(context))
-        made = await self._make_call(context, wanted, params)
-        if isinstance(made, dict):
-            return made
-        if made.failed and (message := _unknown_tool(made.result)):
+        outcome = await self._make_call(context, wanted, params)
+        if isinstance(outcome, dict):
+            return outcome
+        if outcome.failed and (message := _unknown_tool(outcome.result)):
             raise MCPError(types.INVALID_PARAMS, message)
-        return to_call_result(made, any_json=_takes_any_json(context), schema=schema)
+        return to_call_result(outcome, any_json=_takes_any_json(context), schema=schema)
 
     async def _set_log_level(self, context: Context, params: types.SetLevelRequestParams) -> HandlerResult:
         """Take the level of a session; since 2026-07-28 it is part of each request."""

@@ -188,8 +188,8 @@ class McpFace:
         opening = read_opening(body, hosted)
         if opening.answer is not None:
             problem = await handlers.take_answer(opening.answer)
-            taken = Response(status_code=202) if problem is None else refuse_request(400, problem)
-            await taken(request.scope, receive, send)
+            response = Response(status_code=202) if problem is None else refuse_request(400, problem)
+            await response(request.scope, receive, send)
             return
         answering = name_session(send, opening.capabilities) if opening.begins else send
         replayed = replay_body(body, receive)
@@ -252,9 +252,9 @@ class McpFace:
                     calling, self._changes, self._logging, self._settings.calls, events
                 )
                 handlers = protocol.Handlers(served, self._settings.max_request_bytes)
-                begun = asyncio.Event()
-                self._running = asyncio.create_task(handlers.run_managers(begun, self._stopping))
-                await begun.wait()
+                is_open = asyncio.Event()
+                self._running = asyncio.create_task(handlers.run_managers(is_open, self._stopping))
+                await is_open.wait()
                 self._handlers = handlers
             return self._handlers
 

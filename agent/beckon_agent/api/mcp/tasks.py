@@ -101,17 +101,17 @@ class TaskMethods:
 
         Raises `MCPError` for a list that cannot be read, and for a client without the extension.
         """
-        named = (notes.model_extra or {}).get("taskIds")
-        if named is None:
+        task_ids = (notes.model_extra or {}).get("taskIds")
+        if task_ids is None:
             return None
         _require_tasks(context)
-        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+        if not isinstance(task_ids, list) or not all(isinstance(one, str) for one in task_ids):
             raise MCPError(types.INVALID_PARAMS, "notifications.taskIds must be a list of task ids")
-        if len(named) > _MOST_SUBSCRIBED:
+        if len(task_ids) > _MOST_SUBSCRIBED:
             message = f"notifications.taskIds has more than {_MOST_SUBSCRIBED} tasks; open several streams"
             raise MCPError(types.INVALID_PARAMS, message)
         hosted = notifications.current.get().hosted
-        return [one for one in dict.fromkeys(named) if await self._calls.find_run(one, hosted) is not None]
+        return [one for one in dict.fromkeys(task_ids) if await self._calls.find_run(one, hosted) is not None]
 
     async def watch_tasks(self, context: Context, tasks: Sequence[str], meta: Mapping[str, Any]) -> None:
         """Send the state of tasks to their client, now and at each change, until all have ended."""
@@ -155,8 +155,10 @@ class TaskMethods:
         for call in (await self._calls.store.runs.load_past(run.id)).calls:
             if not call.needs_person:
                 continue
-            methods, given = _methods_of(context), params.input_responses
-            answers = {one.name: given[one.id] for one in open_requests(call, methods) if one.id in given}
+            methods, responses = _methods_of(context), params.input_responses
+            answers = {
+                one.name: responses[one.id] for one in open_requests(call, methods) if one.id in responses
+            }
             if answers:
                 await take_answers(self._calls, call, answers, methods)
         return {"resultType": "complete"}

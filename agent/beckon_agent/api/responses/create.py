@@ -240,9 +240,9 @@ class ResponseCreator:
         check_tools(options, hosted.catalogue.current.tools)
         previous = await self._previous_run(body.previous_response_id, owner)
         await self._check_conversation(body, owner)
-        given = await self._resolve_references(body.input, owner)
+        items = await self._resolve_references(body.input, owner)
         alone = previous is None and body.conversation_id is None
-        messages = to_messages(given, alone=alone)
+        messages = to_messages(items, alone=alone)
         if alone and not says_something(messages):
             message = "input: there is nothing to answer; send a text, or a message with the role 'user'"
             raise ApiError(400, message, code="invalid_request", param="input")
@@ -284,11 +284,11 @@ class ResponseCreator:
 
         Raises `ApiError` (404) if this owner has no such response.
         """
-        named = parse_response_id(response)
-        run = await self.streamer.engine.get(named[0]) if named else None
-        if named is None or run is None or run.owner != owner or run.face != FACE:
+        run_and_part = parse_response_id(response)
+        run = await self.streamer.engine.get(run_and_part[0]) if run_and_part else None
+        if run_and_part is None or run is None or run.owner != owner or run.face != FACE:
             raise no_response(response, param)
-        return run, named[1]
+        return run, run_and_part[1]
 
     async def read_messages(self, body: CompactRequest, owner: str) -> list[Message]:
         """Return the conversation that is to be compacted. Raises `ApiError` if there is none."""
@@ -296,8 +296,8 @@ class ResponseCreator:
         messages: list[Message] = []
         if previous is not None:
             messages = [*await runs.load_messages(previous), *await runs.load_added_messages(previous)]
-        given = await self._resolve_references(body.input or [], owner)
-        messages += to_messages(given, alone=previous is None)
+        items = await self._resolve_references(body.input or [], owner)
+        messages += to_messages(items, alone=previous is None)
         if not messages:
             message = "input: there is nothing to compact; send items, or a 'previous_response_id'"
             raise ApiError(400, message, code="invalid_request", param="input")
@@ -320,12 +320,12 @@ class ResponseCreator:
         return run.id
 
     async def _check_conversation(self, body: CreateRequest, owner: str) -> None:
-        named = body.conversation_id
-        if named is None:
+        conversation_id = body.conversation_id
+        if conversation_id is None:
             return
-        conversation = await self.streamer.store.conversations.find(named)
+        conversation = await self.streamer.store.conversations.find(conversation_id)
         if conversation is None or conversation.owner != owner:
-            message = f"there is no conversation {named[:_SHOWN]!r}"
+            message = f"there is no conversation {conversation_id[:_SHOWN]!r}"
             raise ApiError(404, message, code="conversation_not_found", param="conversation")
 
     async def _resolve_references(self, given: str | list[Item], owner: str) -> str | list[Item]:
@@ -345,16 +345,16 @@ class ResponseCreator:
         self, reference: Item, items_of_runs: dict[str, dict[str, Item]], owner: str, place: str
     ) -> Item:
         """Return the item of a reference. `said` caches the items of the runs already read, by run id."""
-        named = str(reference["id"])
-        run_id = run_of_item(named)
+        item_id = str(reference["id"])
+        run_id = run_of_item(item_id)
         if run_id is not None and run_id not in items_of_runs:
             if len(items_of_runs) >= _MAX_RUNS:
                 message = f"{place}: items of at most {_MAX_RUNS} responses may be named; send the rest"
                 raise ApiError(400, message, code="too_many_references", param=place)
             items_of_runs[run_id] = await self._read_items(run_id, owner, place)
-        item = items_of_runs.get(run_id or "", {}).get(named)
+        item = items_of_runs.get(run_id or "", {}).get(item_id)
         if item is None:
-            message = f"{place}: there is no item {named[:_SHOWN]!r}; send the item itself"
+            message = f"{place}: there is no item {item_id[:_SHOWN]!r}; send the item itself"
             raise ApiError(404, message, code="item_not_found", param=place)
         return item
 

@@ -264,8 +264,8 @@ class Encoder(PartWriter):
         if call.id in self._approvals:
             return
         if call.id in self._calls:  # it was reported as begun
-            index, begun = self._calls.pop(call.id)
-            self.finish_item(index, {**begun, "status": "incomplete"})
+            index, output_item = self._calls.pop(call.id)
+            self.finish_item(index, {**output_item, "status": "incomplete"})
         identity = self._approvals[call.id] = approval_id(call.event_id)
         self._awaiting.add(call.id)
         self._known[call.id] = CallStarted(call.id, call.name, call.arguments, call.origin)

@@ -32,8 +32,8 @@ _OPENAI_PACKAGE: Final = "x-stainless-lang"  # all of OpenAI's packages send it
 
 def choose_types(include: Sequence[str], headers: Mapping[str, str]) -> ItemTypes:
     """Return the types for a request: by its `include`, else by the package that sent it."""
-    if (named := _find_named(include)) is not None:
-        return named
+    if (types := _find_named(include)) is not None:
+        return types
     return "openai" if _OPENAI_PACKAGE in headers else "specification"
 
 

@@ -247,17 +247,17 @@ def number_items(messages: Sequence[Message], owner: str) -> Iterator[NumberedIt
         json_values.as_text(message.get("tool_call_id")): message for message in _tool_messages(messages)
     }
     numbers: list[int] = [0]
-    given: Iterator[int] = iter(())
+    earlier: Iterator[int] = iter(())
 
     def next_id(kind: str) -> str:
         # Longer than the id of an output item: such an item may not be taken for one.
         identity = f"{kind}_{hashlib.sha256(f'{owner}.{numbers[-1]}'.encode()).hexdigest()[:40]}"
-        numbers.append(next(given, numbers[-1] + 1))
+        numbers.append(next(earlier, numbers[-1] + 1))
         return identity
 
     for message in messages:
-        given = iter(message.get(ITEM_NUMBERS, ()))
-        numbers = [next(given, numbers[-1])]
+        earlier = iter(message.get(ITEM_NUMBERS, ()))
+        numbers = [next(earlier, numbers[-1])]
         items = list(_write_items(message, answers, next_id))
         yield NumberedItems(message, items, numbers)
 

@@ -123,8 +123,8 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
         """Answer an input, calling the cluster's tools where they help."""
         with api_errors():
             types = choose_types(body.include or (), request.headers)
-            begun = await face.creator.begin_response(body, face.owner_of(request), types)
-            run, part, ended = begun.run, begun.part, begun.suspensions
+            created = await face.creator.begin_response(body, face.owner_of(request), types)
+            run, part, ended = created.run, created.part, created.suspensions
             if body.stream:
                 return face.stream_response(
                     run, part, -1, hold=False, include=body.include, suspensions=ended
@@ -132,8 +132,8 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
             if body.background:
                 state = state_of_run(run, begun=part > 1 or ended > 0)
                 return JsonResponse(response_document(run, part, state, ()))
-            whole = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()), ended)
-            return JsonResponse(await cancel_on_hang_up(request.receive, whole))
+            response = face.streamer.wait_for_end(run, part, types_of(run, body.include or ()), ended)
+            return JsonResponse(await cancel_on_hang_up(request.receive, response))
 
 
 def _add_compaction(routes: APIRouter, face: _Face) -> None:

@@ -194,13 +194,15 @@ def summary_document(summary: RunSummary) -> RunListItem:
 
 def run_document(run: StoredRun, past: Past) -> RunDocument:
     """Return a run with its steps."""
-    made = {step: [call for call in past.calls if call.step == step] for step in {c.step for c in past.calls}}
+    calls = {
+        step: [call for call in past.calls if call.step == step] for step in {c.step for c in past.calls}
+    }
     used = run.usage or sum_usages(turn.usage for turn in past.turns)
     return {
         **_run_fields(run),
         "question": opening_text(run.input) or "",
         "usage": _to_usage(used),
-        "steps": [_to_step(turn, made.get(turn.step, ())) for turn in past.turns],
+        "steps": [_to_step(turn, calls.get(turn.step, ())) for turn in past.turns],
     }
 
 

@@ -81,8 +81,8 @@ def _reserve_amount(
     connection.execute(
         delete(reservations).where(reservations.c.key == key, reservations.c.expires <= moment)
     )
-    held = select(reservations.c.token, reservations.c.amount).where(reservations.c.key == key)
-    reserved = {row.token: row.amount for row in connection.execute(held)}
+    select_reserved = select(reservations.c.token, reservations.c.amount).where(reservations.c.key == key)
+    reserved = {row.token: row.amount for row in connection.execute(select_reserved)}
     if token not in reserved:
         used = _select_uses(connection, key, limit.window, moment)
         over = sum(part for _, part in used) + 1 - limit.limit
@@ -150,9 +150,9 @@ def _take_place(connection: Connection, key: str, token: str, limit: int, second
     others = select(func.count(), func.min(places.c.expires)).where(
         places.c.key == key, places.c.token != token
     )
-    taken, first = connection.execute(others).one()
+    count, first = connection.execute(others).one()
     mine = connection.scalar(select(places.c.token).where(places.c.key == key, places.c.token == token))
-    if mine is None and taken >= limit:
+    if mine is None and count >= limit:
         return LimitDecision(False, seconds if first is None else first - moment)
     place = database.insert_into(connection, places).values(key=key, token=token, expires=moment + seconds)
     connection.execute(

@@ -87,7 +87,7 @@ def _select_runs(
     if after is not None:
         statement = statement.where(_runs_behind(connection, owner, after))
     rows = connection.execute(statement).all()
-    made = _calls_of(connection, [row.id for row in rows])
+    call_counts = _calls_of(connection, [row.id for row in rows])
     counted = tokens_so_far(connection, [row.id for row in rows if row.ended_at is None])
     summaries = []
     for row in rows:
@@ -95,7 +95,7 @@ def _select_runs(
         question = members.pop("opening") or ""
         usage = usage_of(members["usage"])
         run = StoredRun(**members | {"usage": usage}, input=())
-        made_calls = made.get(run.id, _CallCounts({}))
+        made_calls = call_counts.get(run.id, _CallCounts({}))
         usage = counted.get(run.id) if usage is None else usage
         over = run.ended_at is not None  # no run waits for a person any more
         approvals, inputs = (0, 0) if over else (made_calls.approvals, made_calls.inputs)
@@ -128,9 +128,9 @@ def _calls_of(connection: Connection, run_ids: list[str]) -> dict[str, _CallCoun
         .order_by(calls.c.name)
     )
     by_run: dict[str, _CallCounts] = {}
-    for run_id, name, made, *counts in connection.execute(statement) if run_ids else ():
+    for run_id, name, number, *counts in connection.execute(statement) if run_ids else ():
         counted = by_run.setdefault(run_id, _CallCounts({}))
-        counted.tools[name] = made
+        counted.tools[name] = number
         counted.failed += counts[0]
         counted.approvals += counts[1]
         counted.inputs += counts[2]

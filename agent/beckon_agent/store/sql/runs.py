@@ -241,11 +241,11 @@ def _create_run(connection: Connection, new: NewRun, holder: str | None, seconds
     status: RunStatus = "running" if holder else "queued"
     segment = append_segment(connection, _lock_parent(connection, new), new.input)
     members = {name: getattr(new, name) for name in _GIVEN}
-    given = {"request": dict(new.request), "status": status, "holder": holder, "segment": segment}
+    columns = {"request": dict(new.request), "status": status, "holder": holder, "segment": segment}
     lease = {"lease": seconds if holder else None}
     if new.conversation is not None:
         mark_used(connection, new.conversation)
-    created_at, since, held_until = connection.execute(_CREATE, members | given | lease).one()
+    created_at, since, held_until = connection.execute(_CREATE, members | columns | lease).one()
     return StoredRun(
         **members,
         input=new.input,
@@ -265,11 +265,11 @@ def _lock_parent(connection: Connection, new: NewRun) -> int | None:
     """
     parent: int | None = None
     if new.conversation is not None:
-        held = select(conversations.c.head).where(conversations.c.id == new.conversation)
-        parent = _select_existing(connection, held, new.conversation)
+        select_head = select(conversations.c.head).where(conversations.c.id == new.conversation)
+        parent = _select_existing(connection, select_head, new.conversation)
     if new.previous is not None:
-        held = select(runs.c.segment).where(runs.c.id == new.previous, runs.c.retained)
-        parent = _select_existing(connection, held, new.previous)
+        select_head = select(runs.c.segment).where(runs.c.id == new.previous, runs.c.retained)
+        parent = _select_existing(connection, select_head, new.previous)
     return parent
 
 

@@ -83,14 +83,14 @@ def load_past(connection: Connection, run_id: str) -> Past:
         select(*_TURN_COLUMNS).where(turns.c.run_id == run_id).order_by(turns.c.step)
     ).all()
     last = rows[-1].step if rows else -1
-    made = connection.execute(
+    call_rows = connection.execute(
         select(*CALL_COLUMNS)
         .where(calls.c.run_id == run_id, calls.c.step <= last)
         .order_by(calls.c.step, calls.c.number)
     )
     return Past(
         [_to_turn(_row_members(row)) for row in rows],
-        [StoredCall(**_row_members(row)) for row in made],
+        [StoredCall(**_row_members(row)) for row in call_rows],
     )
 
 

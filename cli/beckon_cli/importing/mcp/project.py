@@ -74,12 +74,14 @@ def recipe_of(words: Sequence[str], base_image: str = "") -> Recipe:
         )
     if base_image:
         return Recipe(Runtime.GIVEN, tuple(words), tuple(words), unknown=_path_notes(words[1:]))
-    made = _known_recipe(program, words)
-    if made is None:
+    recipe = _known_recipe(program, words)
+    if recipe is None:
         unknown = f"how {program} is installed is not known: write it into the Dockerfile"
-        made = Recipe(Runtime.GIVEN, (program, *words[1:]), tuple(words), unknown=(unknown,))
-    local = [word for word in made.command[1:] if not word.startswith(SERVER)]
-    return Recipe(made.runtime, made.command, made.typed, made.files, (*made.unknown, *_path_notes(local)))
+        recipe = Recipe(Runtime.GIVEN, (program, *words[1:]), tuple(words), unknown=(unknown,))
+    local = [word for word in recipe.command[1:] if not word.startswith(SERVER)]
+    return Recipe(
+        recipe.runtime, recipe.command, recipe.typed, recipe.files, (*recipe.unknown, *_path_notes(local))
+    )
 
 
 def refuse_secrets(words: Sequence[str]) -> None:
@@ -296,18 +298,18 @@ def make_project(folder: Path, recipe: Recipe, bridge: Bridge, options: CommandO
     image = options.image or f"dev.local/{bridge.service}:0.1.0"
     secret = options.secret or bridge.service
     running = Running(image, recipe.command, recipe.typed, options.environment, secret)
-    made, left_alone = [], []
+    written, left_alone = [], []
     for name, text in _files(recipe, bridge, running, options.base_image).items():
         path = folder / name
         before = path.read_text(encoding="utf-8") if path.exists() else None
         if before is None or (options.renew and before != text):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            made.append(name)
+            written.append(name)
         elif before != text:
             left_alone.append(name)
     return CommandProject(
-        tuple(made), tuple(left_alone), tuple(_next_commands(folder, running, bridge)), recipe.unknown
+        tuple(written), tuple(left_alone), tuple(_next_commands(folder, running, bridge)), recipe.unknown
     )
 
 
@@ -335,7 +337,7 @@ def _files(recipe: Recipe, bridge: Bridge, running: Running, base_image: str) ->
         "secret_line": "".join(f"$ {line}\n" for line in _secret_command(running, bridge)),
     }
     service = plain_service if bridge.plain else knative_service
-    made = {
+    files = {
         "Dockerfile": _filled(f"Dockerfile.{recipe.runtime}", values),
         ".dockerignore": _filled("dockerignore", values),
         "README.md": _filled("README.md", values),
@@ -343,8 +345,8 @@ def _files(recipe: Recipe, bridge: Bridge, running: Running, base_image: str) ->
         f"{MANIFESTS}/sinkbinding.yaml": sink_binding(bridge),
     }
     if recipe.runtime is not Runtime.GIVEN:
-        made |= {f"server/{name}": text for name, text in recipe.files.items()}
-    return made
+        files |= {f"server/{name}": text for name, text in recipe.files.items()}
+    return files
 
 
 def _filled(name: str, values: dict[str, str]) -> str:

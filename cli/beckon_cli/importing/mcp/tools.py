@@ -214,10 +214,10 @@ def import_tools(
 
 
 def _import_tools(tools: Iterable[Tool], server: Server) -> Iterator[ImportedTools | Skipped]:
-    taken: set[str] = set()
+    names: set[str] = set()
     for tool in tools:
         name = join_names(server.name, object_name(tool.name))
-        if name in taken:
+        if name in names:
             yield Skipped(tool.name, name, f"another tool is called {name} already")
             continue
         try:
@@ -225,7 +225,7 @@ def _import_tools(tools: Iterable[Tool], server: Server) -> Iterator[ImportedToo
         except SchemaError as error:
             yield Skipped(tool.name, name, f"its parameters cannot be used: {error}")
             continue
-        taken.add(name)
+        names.add(name)
         returns, notes = _read_output_schema(tool)
         yield ImportedTools(
             server,

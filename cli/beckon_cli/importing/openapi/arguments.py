@@ -156,8 +156,8 @@ def _place_parameter(
             schema = {**schema, **example_of({"example": each.example})}
         if each.required and known.kinds == ("array",):
             schema = {"minItems": 1, **schema}  # of an empty list no parameter is written
-        taken = flat.take_argument(argument_name(each.name), each.place, schema, required=each.required)
-        written = f"{{{taken}}}"
+        argument = flat.take_argument(argument_name(each.name), each.place, schema, required=each.required)
+        written = f"{{{argument}}}"
     _write_parameter(flat, each, known, written)
 
 
@@ -221,8 +221,8 @@ def _is_spread(each: Parameter, known: ParameterSchema) -> bool:
 def _spread_object(flat: FlatRequest, each: Parameter, known: ParameterSchema) -> None:
     needed = known.shape.get("required", []) if each.required else []
     for name, schema in known.shape["properties"].items():
-        taken = flat.take_argument(argument_name(name), each.place, schema, required=name in needed)
-        flat.query[name] = f"{{{taken}}}"
+        argument = flat.take_argument(argument_name(name), each.place, schema, required=name in needed)
+        flat.query[name] = f"{{{argument}}}"
 
 
 def _fill_path(flat: FlatRequest, path: str) -> None:
@@ -235,9 +235,9 @@ def _fill_path(flat: FlatRequest, path: str) -> None:
 
     def fill_template(found: re.Match[str]) -> str:
         if found[1] not in flat.path:
-            taken = flat.take_argument(argument_name(found[1]), "path", {"type": "string"}, required=True)
+            argument = flat.take_argument(argument_name(found[1]), "path", {"type": "string"}, required=True)
             flat.notes.append(f"the path asks for {found[1]!r}, which is not described: a text")
-            flat.path[found[1]] = f"{{{taken}}}"
+            flat.path[found[1]] = f"{{{argument}}}"
         return flat.path[found[1]]
 
     flat.url_path = _PLACEHOLDER.sub(fill_template, path)
@@ -260,8 +260,8 @@ def _arguments_schema(flat: FlatRequest, definitions: Schema) -> Schema:
         schema["required"] = list(dict.fromkeys(flat.required))
     if flat.alternatives:
         schema["anyOf"] = flat.alternatives
-    whole = {**schema, "additionalProperties": False, **({"$defs": definitions} if definitions else {})}
-    return without_extensions(normalise(whole))  # a vendor's extensions are of no use to a caller
+    complete = {**schema, "additionalProperties": False, **({"$defs": definitions} if definitions else {})}
+    return without_extensions(normalise(complete))  # a vendor's extensions are of no use to a caller
 
 
 def _write_scalar(value: object) -> str:

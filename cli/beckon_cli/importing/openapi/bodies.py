@@ -130,8 +130,8 @@ def flatten_body(flat: FlatRequest, media: Media, schema: Any, shape: Schema) ->
             **(schema if isinstance(schema, Mapping) else {}),
             **({"description": description} if description else {}),
         }
-        taken = flat.take_argument("body", "content", described, required=media.required)
-        flat.body = f"{{{taken}}}"
+        argument = flat.take_argument("body", "content", described, required=media.required)
+        flat.body = f"{{{argument}}}"
     elif media.kind == JSON and media.required:
         flat.body = {}
 
@@ -150,9 +150,9 @@ def _flatten_fields(flat: FlatRequest, media: Media, shape: Schema) -> None:
         is_list = isinstance(schema, Mapping) and stated_types(dict(schema)) == ("array",)
         if media.kind in (FORM, MULTIPART) and name in needed and is_list:
             schema = {"minItems": 1, **schema}  # noqa: PLW2901 of an empty list no field is written
-        taken = flat.take_argument(argument_name(name), "body", schema, required=name in needed)
-        names[name] = taken
-        fields[name] = f"{{{taken}}}"
+        argument = flat.take_argument(argument_name(name), "body", schema, required=name in needed)
+        names[name] = argument
+        fields[name] = f"{{{argument}}}"
     if media.in_query:
         # What a browser sends of a form by GET is its query.
         flat.notes.append("a GET has no body: its fields go into the query")
@@ -184,10 +184,10 @@ def _required_alternatives(shape: Schema, names: Mapping[str, str]) -> list[Any]
 def _field_encodings(media: Media, fields: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the form fields with an unusual encoding."""
     encodings: list[tuple[str, dict[str, Any]]] = []
-    for name, stated in media.encodings.items() if media.kind in (FORM, MULTIPART) else ():
-        if name not in fields or not isinstance(stated, Mapping) or stated.get("style") not in _STYLES:
+    for name, encoding in media.encodings.items() if media.kind in (FORM, MULTIPART) else ():
+        if name not in fields or not isinstance(encoding, Mapping) or encoding.get("style") not in _STYLES:
             continue
-        style, explode = stated["style"], stated.get("explode")
+        style, explode = encoding["style"], encoding.get("explode")
         if style == "deepObject":
             encodings.append((name, {"style": style}))
         elif explode is False or (style != "form" and explode is not True):

@@ -99,13 +99,13 @@ def find_operations(
         # References are followed as they are met, so the connection stays until everything is read.
         results = tuple(import_operations(description, options, meant))
     title = f"{description.title} in " if description.title else ""
-    named = Source(f"{title}{documents.name}", "--prefix")
+    described = Source(f"{title}{documents.name}", "--prefix")
     return ImportSource(
         importer="openapi",
         noun="operation",
-        title=description.title or named.name,
+        title=description.title or described.name,
         name=api_name(description, options),
-        source=named,
+        source=described,
         present=frozenset(map(str, description.operations)),
         results=results,
         servers=description.servers,

@@ -112,7 +112,7 @@ class Imported:
             IDEMPOTENT: method in _IDEMPOTENT,
             DESTRUCTIVE: method == "delete",
         }
-        return {**{name: "true" for name, given in hints.items() if given}, HTTP: self.rule_text}
+        return {**{name: "true" for name, hint in hints.items() if hint}, HTTP: self.rule_text}
 
     @property
     def url(self) -> str:

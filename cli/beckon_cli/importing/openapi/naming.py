@@ -50,9 +50,9 @@ def name_operations(operations: Sequence[Operation], prefix: str = "") -> list[s
                 combined = [operations[number] for number in group]
                 for number in group:
                     wanted[number] = refined(operations[number], wanted[number], combined)
-    taken: set[str] = set()
+    used: set[str] = set()
     return [
-        _unused_name([*start, *words], operation, taken)
+        _unused_name([*start, *words], operation, used)
         for operation, words in zip(operations, wanted, strict=True)
     ]
 

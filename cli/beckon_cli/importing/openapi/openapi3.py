@@ -123,10 +123,10 @@ def read_schemes(root: Node) -> dict[str, Scheme]:
 
 def required_schemes(node: Node) -> tuple[tuple[str, ...], ...] | None:
     """Return the alternatives of `security`, `None` if it is absent."""
-    stated = node.value.get("security")
-    if not isinstance(stated, list):
+    security = node.value.get("security")
+    if not isinstance(security, list):
         return None
-    return tuple(tuple(map(str, style)) for style in stated if isinstance(style, Mapping))
+    return tuple(tuple(map(str, style)) for style in security if isinstance(style, Mapping))
 
 
 def common_fields(operation: Node, method: str, path: str) -> dict[str, Any]:
@@ -152,8 +152,8 @@ def parameters_of(item: Node, operation: Node) -> list[Node]:
     The operation's override the path's of the same name and place.
     """
     parameters = [*item.get("parameters").items(), *operation.get("parameters").items()]
-    named = {(each.get_text("name"), each.get_text("in")): each for each in parameters}
-    return [*named.values()]
+    by_name = {(each.get_text("name"), each.get_text("in")): each for each in parameters}
+    return [*by_name.values()]
 
 
 def _read_operation(
@@ -167,12 +167,12 @@ def _read_operation(
     base, choice, outer = where
     try:
         own = read_servers(operation.get("servers"), base, choice) or outer
-        stated = required_schemes(operation)
+        schemes = required_schemes(operation)
         return Operation(
             **fields,
             parameters=tuple(_read_parameters(item, operation)),
             body=_read_body(operation.get("requestBody")),
-            security=(required_schemes(root) or ()) if stated is None else stated,
+            security=(required_schemes(root) or ()) if schemes is None else schemes,
             server=choose_server(own, choice),
             answers=tuple(_answer_types(operation)),
         )

@@ -277,8 +277,8 @@ def _loosest_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     kind = value.get("type")
     if kind is None and ("properties" in value or "allOf" in value):
         kind = "object"
-    stated = {"type": kind} if isinstance(kind, str) and _is_usable("type", kind) else {}
-    return {**stated, **_word_members(value)}
+    loosest = {"type": kind} if isinstance(kind, str) and _is_usable("type", kind) else {}
+    return {**loosest, **_word_members(value)}
 
 
 def _word_members(value: Mapping[str, Any]) -> dict[str, Any]:

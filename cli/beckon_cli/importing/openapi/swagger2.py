@@ -58,12 +58,12 @@ def _read_operation(root: Node, item: Node, operation: Node, which: tuple[str, s
     fields = common_fields(operation, method, path)
     try:
         parameters = parameters_of(item, operation)
-        stated = required_schemes(operation)
+        schemes = required_schemes(operation)
         return Operation(
             **fields,
             parameters=tuple(_read_parameter(each) for each in parameters if each.get_text("in") in _PLACES),
             body=_read_body(parameters, _media_types(root, operation, "consumes")),
-            security=(required_schemes(root) or ()) if stated is None else stated,
+            security=(required_schemes(root) or ()) if schemes is None else schemes,
             server=server,
             answers=tuple(_media_types(root, operation, "produces")),
         )
@@ -127,8 +127,8 @@ def _read_encoding(field: Node) -> dict[str, Any]:
 
 
 def _media_types(root: Node, operation: Node, key: str) -> list[str]:
-    stated = operation.value.get(key, root.value.get(key))
-    return [kind for kind in stated if isinstance(kind, str)] if isinstance(stated, list) else []
+    media_types = operation.value.get(key, root.value.get(key))
+    return [kind for kind in media_types if isinstance(kind, str)] if isinstance(media_types, list) else []
 
 
 def _read_scheme(name: str, scheme: Node) -> Scheme:

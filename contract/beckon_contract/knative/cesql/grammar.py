@@ -40,8 +40,8 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
             pieces[-1].append("." if part == "_" else re.escape(part[-1]))
     compiled = [re.compile("".join(piece), re.DOTALL) for piece in pieces]
     if len(compiled) == 1:
-        whole = compiled[0]
-        return lambda text: whole.fullmatch(text) is not None
+        single = compiled[0]
+        return lambda text: single.fullmatch(text) is not None
     head, *middle, tail = compiled
     tail_size = len(pieces[-1])
 
