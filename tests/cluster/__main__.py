@@ -23,11 +23,12 @@ from tests.cluster.machine.places import Places, places
 from tests.cluster.machine.up import running, up
 
 HERE = Path(__file__).resolve().parent
-# First what needs no Beckon in the cluster, then what installs and removes it, then what uses it. The tests
-# of the shim have a namespace of their own, and mostly wait: they run in parallel with the first ones.
+# First what needs no Beckon in the cluster, then what installs and removes it, then what uses it. The
+# probes of Brokers and the tests of the shim have namespaces of their own, and mostly wait: they run in
+# parallel with the first ones.
 FIRST = ("images", "agent", "operator", "webhook")
-BESIDE = ("shim",)
-THEN = ("brokers", "install", "journey", "serving", "broker_class")
+BESIDE = ("brokers", "shim")
+THEN = ("install", "journey", "serving", "broker_class")
 PYTEST = ("--timeout=600", "--tb=short", "--durations=40", "-p", "no:randomly")
 
 
@@ -47,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 def _run_all(environment: Mapping[str, str]) -> int:
     """Run the tests of all folders; return the first exit code that is not 0."""
-    say(f"tests: {', '.join(BESIDE)} runs beside {', '.join(FIRST)}; its output comes after theirs")
+    say(f"tests: {', '.join(BESIDE)} run beside {', '.join(FIRST)}; their output comes last")
     with tempfile.TemporaryFile("w+") as printed:
         beside = subprocess.Popen(
             _command(_folders(BESIDE)), env=environment, stdout=printed, stderr=subprocess.STDOUT

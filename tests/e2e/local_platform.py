@@ -24,7 +24,7 @@ START_SECONDS = 90
 STOP_SECONDS = 30
 _OURS = ("BECKON_", "OPENAI_", "OTEL_")
 _numbers = itertools.count()
-_FIRST, _BLOCKS, _RANGES, _STEP = 11_000, 16, 22, 60
+_FIRST, _BLOCKS, _RANGES, _STEP, _PORTS = 11_000, 16, 22, 60, 50
 """Blocks of ranges of ports, below those that the kernel gives to clients; each process takes one block."""
 
 
@@ -33,14 +33,19 @@ def port_range() -> int:
     block = _take_block().getsockname()[1]
     for number in _numbers:
         port: int = block + (1 + number % (_RANGES - 1)) * _STEP
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if all(map(_is_free, range(port, port + _PORTS))):
             return port
-    raise AssertionError("no free port")
+    raise AssertionError("no free ports")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 @functools.cache

@@ -19,7 +19,7 @@ def remove_item(messages: Sequence[Message], owner: str, item_id: str) -> list[M
     The other items keep their ids. A call of a cluster's tool goes with its result. Where a call of a
     client's function or its result is left alone, `model.messages` repairs the conversation.
     """
-    kept: list[Message] = []
+    remaining: list[Message] = []
     answered: set[str] = set()
     is_found = False
     numbered = list(number_items(messages, owner))
@@ -35,8 +35,8 @@ def remove_item(messages: Sequence[Message], owner: str, item_id: str) -> list[M
                 continue  # the last one stays, blank: it has the number of the next item
         elif message.get("role") == "tool" and message.get("name") and _call_id(message) in answered:
             continue
-        kept.append({**message, ITEM_NUMBERS: numbers})
-    return kept if is_found else None
+        remaining.append({**message, ITEM_NUMBERS: numbers})
+    return remaining if is_found else None
 
 
 def _without(message: Message, items: Sequence[ConversationItem], place: int) -> Message:
