@@ -100,7 +100,7 @@ def test_what_a_component_may_do_in_the_whole_cluster_is_this_and_no_more() -> N
 
 CLUSTER_WIDE = {
     ("operator", "brokers/eventpolicies/eventtypes/triggers", "list,watch"),
-    ("operator", "brokers", "get"),
+    ("operator", "brokers/eventtypes", "get"),
     ("operator", "brokers/status/triggers/status", "patch"),
     ("operator", "triggers", "create,patch,delete"),
     ("operator", "configmaps", "get"),

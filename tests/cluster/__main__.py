@@ -24,10 +24,11 @@ from tests.cluster.machine.up import running, up
 
 HERE = Path(__file__).resolve().parent
 # First what needs no Beckon in the cluster, then what installs and removes it, then what uses it. The
-# probes of Brokers and the tests of the shim have namespaces of their own, and mostly wait: they run in
-# parallel with the first ones.
-FIRST = ("images", "agent", "operator", "webhook")
-BESIDE = ("brokers", "shim")
+# agents of tests, the probes of Brokers and the tests of the shim have namespaces of their own, and mostly
+# wait: they run in parallel with the first ones. Agents come first there, because a test of the operator,
+# the last of the others, takes a version of EventTypes away for a moment.
+FIRST = ("images", "webhook", "operator")
+BESIDE = ("agent", "brokers", "shim")
 THEN = ("install", "journey", "serving", "broker_class")
 PYTEST = ("--timeout=600", "--tb=short", "--durations=40", "-p", "no:randomly")
 
