@@ -208,15 +208,15 @@ def _parts_of(holder: object) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def read_result(found: Mapping[str, Any], host: str) -> object:
+def read_result(answer: Mapping[str, Any], host: str) -> object:
     """Return the result of a task that has ended, or of a message.
 
     It is the content of the task's artifacts, without any that of its last message: a text, or the data, or
     a list of both. Raises `ToolError` for a task that failed, was refused, or needs an answer.
     """
-    task = as_task(found)
+    task = as_task(answer)
     if task is None:
-        return _join_parts(_parts_of(found.get("message", found)))
+        return _join_parts(_parts_of(answer.get("message", answer)))
     state, detail = _state_of(task), " ".join(_texts(_status_parts(task)))[:2_000]
     if state in _FAILED:
         raise ToolError(f"the agent at {host} {_FAILED[state]}{f': {detail}' if detail else ''}")

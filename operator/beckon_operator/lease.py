@@ -149,13 +149,13 @@ class Leadership:
             return
         self._seen_at = self._renewed_at = started
 
-    def _own_record(self, found: LeaseRecord | None) -> LeaseRecord:
+    def _own_record(self, lease: LeaseRecord | None) -> LeaseRecord:
         now = _format_now()
-        if found is None:
+        if lease is None:
             return LeaseRecord(self._identity, self._timing.lasts, now, now)
-        if found.holder == self._identity:
-            return replace(found, seconds=self._timing.lasts, renewed=now)
-        return LeaseRecord(self._identity, self._timing.lasts, now, now, found.transitions + 1, found.version)
+        if lease.holder == self._identity:
+            return replace(lease, seconds=self._timing.lasts, renewed=now)
+        return LeaseRecord(self._identity, self._timing.lasts, now, now, lease.transitions + 1, lease.version)
 
 
 def _format_now() -> str:

@@ -59,19 +59,19 @@ def _any_exists(paths: str) -> bool:
     return any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
 
 
-def _access_of(found: Configuration) -> ApiAccess:
+def _access_of(configuration: Configuration) -> ApiAccess:
     tls = None
-    if found.host.startswith("https:"):
-        tls = ssl.create_default_context(cafile=found.ssl_ca_cert)
-        if found.cert_file:
-            tls.load_cert_chain(found.cert_file, keyfile=found.key_file)
-        if not found.verify_ssl:
+    if configuration.host.startswith("https:"):
+        tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            tls.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
+        if not configuration.verify_ssl:
             tls.check_hostname = False
             tls.verify_mode = ssl.CERT_NONE
     return ApiAccess(
-        server=found.host,
-        authorization=str(found.api_key.get("BearerToken") or "").strip(),
+        server=configuration.host,
+        authorization=str(configuration.api_key.get("BearerToken") or "").strip(),
         tls=tls,
-        server_name=found.tls_server_name,
-        proxy=found.proxy,
+        server_name=configuration.tls_server_name,
+        proxy=configuration.proxy,
     )

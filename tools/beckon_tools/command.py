@@ -49,11 +49,11 @@ def _load_tool(reference: str, settings: Settings) -> AnyTool:
     return tool
 
 
-def _is_builder(found: object) -> bool:
+def _is_builder(attribute: object) -> bool:
     """Return True for a plain function of one argument, the settings."""
-    if not inspect.isfunction(found) or inspect.iscoroutinefunction(found):
+    if not inspect.isfunction(attribute) or inspect.iscoroutinefunction(attribute):
         return False
-    return len(inspect.signature(found).parameters) == 1
+    return len(inspect.signature(attribute).parameters) == 1
 
 
 _NAME_HELP = "a shipped tool (see `list`), or module:attribute of your own"

@@ -110,9 +110,9 @@ class StatusKeeper:
         logger.warning("the API server refuses the status of Agent %s/%s: %s", *place, error)
 
 
-def _is_newer(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _is_newer(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Return True if a status is of a later generation of the Agent."""
-    generation = found.get("observedGeneration")
+    generation = stored.get("observedGeneration")
     return isinstance(generation, int) and generation > wanted["observedGeneration"]
 
 

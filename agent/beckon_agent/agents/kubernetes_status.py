@@ -160,9 +160,9 @@ def status_of(entry: AgentEntry, own: ConfiguredAgent, verdict: Verdict) -> dict
     }
 
 
-def is_different(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+def is_different(wanted: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
     """Return True if a status has to be written. Changed times of its conditions do not count."""
-    return _without_times(wanted) != _without_times(found)
+    return _without_times(wanted) != _without_times(stored)
 
 
 def _to_conditions(entry: AgentEntry, verdict: Verdict) -> Sequence[Condition]:

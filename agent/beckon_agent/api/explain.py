@@ -26,7 +26,7 @@ from beckon_contract.resources.tools import Refusal, Skipped, Tool
 from beckon_runtime.problem import Problem
 
 State = Literal["ready", "refused", "skipped"]
-Found = Tool | Refusal | Skipped
+EventTypeResult = Tool | Refusal | Skipped
 
 
 class CatalogueEntry(TypedDict):
@@ -101,17 +101,17 @@ class _Row:
     """
 
     state: State
-    found: Found
+    entry: EventTypeResult
 
     @property
     def id(self) -> str:
         """Namespace and name, or the manifest's place if it is unreadable."""
-        return f"{self.found.namespace}/{self.found.event_type or self.found.origin}"
+        return f"{self.entry.namespace}/{self.entry.event_type or self.entry.origin}"
 
     @property
     def search_text(self) -> str:
         """The text searched by queries."""
-        declared = self.found
+        declared = self.entry
         words = (
             (declared.name, declared.type, declared.description)
             if isinstance(declared, Tool)
@@ -140,7 +140,7 @@ def make_router(service: Service) -> APIRouter:
         chosen = [row for row in rows if state is None or row.state == state]
         first = 0 if after is None else bisect_right(chosen, after, key=lambda row: row.id)
         shown = chosen[first : first + limit]
-        data = [_to_entry(row, source.explain(row.found.namespace, row.found.event_type)) for row in shown]
+        data = [_to_entry(row, source.explain(row.entry.namespace, row.entry.event_type)) for row in shown]
         return JsonResponse(
             {
                 "object": "list",
@@ -164,7 +164,7 @@ def make_router(service: Service) -> APIRouter:
         source = chosen_agent(service, agent).catalogue
         wanted = (namespace, event_type)
         for row in _find_rows(source.current, ""):
-            if (row.found.namespace, row.found.event_type) == wanted:
+            if (row.entry.namespace, row.entry.event_type) == wanted:
                 return JsonResponse(_to_explained(row, source.explain(*wanted)))
         detail = f"there is no EventType {event_type[:80]!r} in namespace {namespace[:80]!r}"
         raise ProblemError(Problem(404, "unknown-event-type", "Unknown EventType", detail))
@@ -186,12 +186,12 @@ def _find_rows(catalogue: Catalogue, query: str) -> list[_Row]:
     return sorted(matching, key=lambda row: row.id)
 
 
-def _rows_of(state: State, found: Iterable[Found]) -> list[_Row]:
-    return [_Row(state, one) for one in found]
+def _rows_of(state: State, entries: Iterable[EventTypeResult]) -> list[_Row]:
+    return [_Row(state, one) for one in entries]
 
 
 def _to_entry(row: _Row, known: Explanation | None) -> CatalogueEntry:
-    declared = row.found
+    declared = row.entry
     return {
         "id": row.id,
         "name": declared.name if isinstance(declared, Tool) else declared.event_type or declared.origin,
@@ -205,21 +205,21 @@ def _to_entry(row: _Row, known: Explanation | None) -> CatalogueEntry:
 
 
 def _to_explained(row: _Row, known: Explanation | None) -> ExplainedEventType:
-    tool = row.found if isinstance(row.found, Tool) else None
+    tool = row.entry if isinstance(row.entry, Tool) else None
     return {
         **_to_entry(row, known),
-        "origin": row.found.origin,
+        "origin": row.entry.origin,
         "route": known.route if known else [],
         "findings": known.findings if known else [],
         "tool": tool_document(tool) if tool else None,
     }
 
 
-def _bare_condition(found: Found) -> Condition:
+def _bare_condition(declared: EventTypeResult) -> Condition:
     """Return the only condition of an EventType without an explanation.
 
     An example is a document that is no object.
     """
-    if isinstance(found, Tool):
+    if isinstance(declared, Tool):
         return Condition("Ready", "True", "Ready")
-    return Condition("Ready", "False", found.reason, found.message)
+    return Condition("Ready", "False", declared.reason, declared.message)

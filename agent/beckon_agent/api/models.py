@@ -37,10 +37,10 @@ def find_agent(service: Service, name: str) -> AgentHandle:
     Raises `ApiError`: a 404 with the names of the known agents, or a 503 if it cannot take requests now.
     """
     match service.registry.find(name):
-        case AgentHandle() as found:
-            return found
-        case UnavailableAgent() as found:
-            raise ApiError(503, not_served(found), code="agent_not_ready", param="model")
+        case AgentHandle() as agent:
+            return agent
+        case UnavailableAgent() as agent:
+            raise ApiError(503, not_served(agent), code="agent_not_ready", param="model")
     if not service.registry.complete:
         raise ApiError(503, "the agents are not all known yet; retry shortly", code="overloaded")
     message = f"there is no agent {name[:80]!r}; set 'model' to one of: {known_agents(service)}"
@@ -54,9 +54,9 @@ def known_agents(service: Service) -> str:
     return ", ".join(names[:_SHOWN_AGENTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def not_served(found: UnavailableAgent) -> str:
+def not_served(agent: UnavailableAgent) -> str:
     """Return the message for an agent unable to take requests."""
-    return f"the agent {found.name!r} takes no requests now ({found.reason}): {found.message}"
+    return f"the agent {agent.name!r} takes no requests now ({agent.reason}): {agent.message}"
 
 
 def make_router(service: Service) -> APIRouter:

@@ -133,10 +133,10 @@ def _problem_errors() -> Iterator[None]:
 
 def _agent_of(service: Service, run: StoredRun) -> AgentHandle:
     match service.registry.find(run.agent):
-        case AgentHandle() as found:
-            return found
-        case UnavailableAgent() as found:
-            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
+        case AgentHandle() as agent:
+            return agent
+        case UnavailableAgent() as agent:
+            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(agent)))
     if not service.registry.complete:
         raise NoRoom("the agents are not all known yet; retry shortly")
     raise CannotReplay("agent-gone", f"the run is of the agent {run.agent!r}, which there is not any more")

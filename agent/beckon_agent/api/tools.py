@@ -226,10 +226,10 @@ def chosen_agent(service: Service, name: str | None) -> AgentHandle:
     now.
     """
     match service.registry.find(name or service.registry.default):
-        case AgentHandle() as found:
-            return found
-        case UnavailableAgent() as found:
-            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(found)))
+        case AgentHandle() as agent:
+            return agent
+        case UnavailableAgent() as agent:
+            raise ProblemError(Problem(503, "agent-not-ready", "Agent not ready", not_served(agent)))
     detail = f"there is no agent {(name or '')[:80]!r}; set 'agent' to one of: {known_agents(service)}"
     raise ProblemError(Problem(404, "unknown-agent", "Unknown agent", detail))
 

@@ -68,8 +68,8 @@ class KeyFile:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             self._log_once(f"the API keys in {self._path} cannot be read, so none is valid: {reason}")
 
-    def _read_file(self, found: os.stat_result) -> None:
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_BYTES:
+    def _read_file(self, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
             raise ValueError(f"it is no file of at most {_MAX_BYTES} bytes")
         entries, bad = read_lines(self._path.read_bytes().decode())
         by_digest: dict[str, list[KeyEntry]] = {}

@@ -152,8 +152,8 @@ def _resolve_escapes(body: str) -> str:
     return text
 
 
-def _resolve_escape(found: re.Match[str]) -> str:
-    piece = found.group()
+def _resolve_escape(match: re.Match[str]) -> str:
+    piece = match.group()
     if len(piece) == 2:
         return piece if piece[1] in _KNOWN_ESCAPES else f"\\{piece}"
     return '\\"' if piece == '"' else f"\\x{ord(piece):02x}"

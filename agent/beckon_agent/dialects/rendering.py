@@ -30,7 +30,7 @@ _MARKUP = re.compile(
 
 def escape_markup(text: str) -> str:
     """Return text with a blank in all possible markup of dialects. The rest is as it was."""
-    return _MARKUP.sub(lambda found: f"{found[0]} ", text)
+    return _MARKUP.sub(lambda match: f"{match[0]} ", text)
 
 
 @dataclass(frozen=True, slots=True)

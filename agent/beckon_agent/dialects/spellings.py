@@ -90,12 +90,12 @@ def to_plain_text(text: str) -> str:
     text = _CONTROLS.sub("", _BLANK_ESCAPE.sub(" ", text) if "\\" in text else text)
     if text.isascii():
         return text.casefold()
-    text = _TAG_CHARACTERS.sub(lambda found: chr(ord(found[0]) - 0xE0000), text)
+    text = _TAG_CHARACTERS.sub(lambda match: chr(ord(match[0]) - 0xE0000), text)
     text = _FRAMED.sub(_unframe, text)
     text = unicodedata.normalize("NFKD", text)
     text = _MARKS.sub("", _INVISIBLE.sub("", text))
     text = unicodedata.normalize("NFKC", text).casefold()
-    return _LOOKING_LATIN.sub(lambda found: _ALIKE[found[0]], text)
+    return _LOOKING_LATIN.sub(lambda match: _ALIKE[match[0]], text)
 
 
 def rewrite_texts(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -121,17 +121,17 @@ def decode_runs(text: str, depth: int = 0) -> Iterator[str]:
                 yield from decode_runs(inner, depth + 1)
 
 
-def _resolve_escape(found: re.Match[str]) -> str:
-    code = int(next(filter(None, found.groups())), 16)
+def _resolve_escape(match: re.Match[str]) -> str:
+    code = int(next(filter(None, match.groups())), 16)
     return chr(code) if code <= 0x10FFFF else " "
 
 
-def _join_surrogates(found: re.Match[str]) -> str:
-    return found[0].encode("utf-16", "surrogatepass").decode("utf-16")
+def _join_surrogates(match: re.Match[str]) -> str:
+    return match[0].encode("utf-16", "surrogatepass").decode("utf-16")
 
 
-def _unframe(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _unframe(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return chr(ord("a") + code - next(first for first in _FRAMES if code >= first))
 
 
@@ -156,7 +156,7 @@ def _from_quoted_printable(text: str) -> str:
 
 
 def _from_octal(text: str) -> str:
-    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text) if "\\" in text else text
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text) if "\\" in text else text
 
 
 def _from_css(text: str) -> str:

@@ -47,15 +47,15 @@ class ThinkSplitter:
             return [ReasoningDelta(text)] if text else []
         return [TextDelta(text)] if text.strip() else []
 
-    def _take_step(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+    def _take_step(self, deltas: list[TextDelta | ReasoningDelta]) -> bool:
         """Go on by one decision; return True if another may follow."""
         if self._state is _ThinkState.BEGINNING:
-            return self._find_opening(found)
+            return self._find_opening(deltas)
         if self._state is _ThinkState.THINKING:
-            return self._read_reasoning(found)
+            return self._read_reasoning(deltas)
         return False
 
-    def _find_opening(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+    def _find_opening(self, deltas: list[TextDelta | ReasoningDelta]) -> bool:
         word = self._held.lstrip()
         if not word:
             return False
@@ -66,11 +66,11 @@ class ThinkSplitter:
                 return True
         if any(opening.startswith(word) for opening in _TAGS):
             return False
-        found.append(TextDelta(word if self._thought else self._held))
+        deltas.append(TextDelta(word if self._thought else self._held))
         self._state, self._held = _ThinkState.ANSWERING, ""
         return False
 
-    def _read_reasoning(self, found: list[TextDelta | ReasoningDelta]) -> bool:
+    def _read_reasoning(self, deltas: list[TextDelta | ReasoningDelta]) -> bool:
         thought, closed, rest = self._held.partition(self._closing)
         if closed:
             self._state, self._thought, self._held = _ThinkState.BEGINNING, True, rest
@@ -79,7 +79,7 @@ class ThinkSplitter:
             self._held = thought[len(thought) - length :]
             thought = thought[: len(thought) - length]
         if thought:
-            found.append(ReasoningDelta(thought))
+            deltas.append(ReasoningDelta(thought))
         return bool(closed)
 
 

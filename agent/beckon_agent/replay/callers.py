@@ -158,7 +158,7 @@ def prompt_difference(
     """Return the first difference between the recorded and the current prompt."""
     prompt = recording.prompts[step] if step < len(recording.prompts) else None
     system = messages[0] if prompt is None else prompt.system
-    then = [system, *recording.found, *_added_before(recording, step, messages)]
+    then = [system, *recording.conversation, *_added_before(recording, step, messages)]
     where = f"the model's request {step + 1}"
     difference = first_difference(f"{where}: messages", then, list(messages))
     if difference is None and prompt is not None:
@@ -174,7 +174,7 @@ def _added_before(recording: Recording, step: int, messages: Sequence[Message]) 
     If the recording does not have them, return those added in the replay.
     """
     if recording.added is None:
-        return messages[1 + len(recording.found) :]
+        return messages[1 + len(recording.conversation) :]
     answers = [index for index, message in enumerate(recording.added) if message.get("role") == "assistant"]
     return recording.added[: answers[step]] if step < len(answers) else recording.added
 

@@ -77,7 +77,7 @@ def _new_run(recording: Recording) -> NewRun:
         owner=run.owner,
         agent=run.agent,
         face=run.face,
-        input=recording.found,
+        input=recording.conversation,
         request=run.request,
         background=True,
     )

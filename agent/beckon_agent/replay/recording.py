@@ -52,13 +52,13 @@ class RecordedPrompt:
 class Recording:
     """A stored run.
 
-    `found` is the conversation before the run. `added` are the messages added by the run, `None` if it did
+    `conversation` is that before the run. `added` are the messages added by the run, `None` if it did
     not end by itself. `events` is its log without void entries; `dropped` counts the void answers. `prompts`
     has one entry for each turn, `None` if its prompt is not stored in full.
     """
 
     run: StoredRun
-    found: Sequence[Message]
+    conversation: Sequence[Message]
     added: Sequence[Message] | None
     past: Past
     events: Sequence[RunEvent]
@@ -136,7 +136,7 @@ async def read_recording(store: Store, run: StoredRun) -> Recording:
     is_complete = run.status in ("completed", "incomplete")
     return Recording(
         run=run,
-        found=await store.runs.load_messages(run.id),
+        conversation=await store.runs.load_messages(run.id),
         added=await store.runs.load_added_messages(run.id) if is_complete else None,
         past=past,
         events=events,

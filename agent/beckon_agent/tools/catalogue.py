@@ -108,12 +108,12 @@ class Judge:
             *catalogue.refusals,
             *catalogue.skipped,
         )
-        self._found = {(one.namespace, one.event_type): one for one in entries}
+        self._entries = {(one.namespace, one.event_type): one for one in entries}
 
     def explain(self, namespace: str, event_type: str) -> Explanation | None:
         """Return the explanation of an EventType, `None` for an unknown one."""
         resource = self._resources.get(Key(GROUP, "EventType", namespace, event_type))
-        entry = self._found.get((namespace, event_type))
+        entry = self._entries.get((namespace, event_type))
         if resource is None or entry is None:
             return None
         type_, source, broker_name, description, reference = _read_spec(resource)
@@ -171,20 +171,20 @@ class Judge:
         return CallRoute("", service=name, address=address)
 
     def _judge_conditions(
-        self, found: Tool | Refusal | Skipped, namespace: str, broker: str, *, direct: bool
+        self, entry: Tool | Refusal | Skipped, namespace: str, broker: str, *, direct: bool
     ) -> list[Condition]:
-        if not isinstance(found, Tool) and found.reason not in _UNROUTED:
-            field = f"{found.field}: " if isinstance(found, Refusal) and found.field else ""
-            declared = Condition(DECLARED, "False", found.reason, f"{field}{found.message}")
+        if not isinstance(entry, Tool) and entry.reason not in _UNROUTED:
+            field = f"{entry.field}: " if isinstance(entry, Refusal) and entry.field else ""
+            declared = Condition(DECLARED, "False", entry.reason, f"{field}{entry.message}")
             later = [
                 Condition(name, "Unknown", "NotDeclared", "judged once the EventType is declared")
                 for name in (ROUTED, ANSWERABLE, DEAD_LETTERED)
             ]
             return [declared, *later, ready_from([declared])]
-        read = f"parameters read from {found.parameters_from}" if isinstance(found, Tool) else ""
+        read = f"parameters read from {entry.parameters_from}" if isinstance(entry, Tool) else ""
         judged = [
             Condition(DECLARED, "True", "Declared", read),
-            _routed_condition(found),
+            _routed_condition(entry),
             self._judge_answerable(namespace, broker, direct=direct),
         ]
         # Replies may be arranged outside of these manifests.
@@ -218,31 +218,31 @@ class Judge:
         return Condition(DEAD_LETTERED, "True", "ToShim", "an undeliverable call is reported at once")
 
     def _find_problems(
-        self, resource: Resource, found: Tool | Refusal | Skipped, passing: list[Listener], broker: str
+        self, resource: Resource, entry: Tool | Refusal | Skipped, passing: list[Listener], broker: str
     ) -> Iterator[Finding]:
         """Yield the findings about an EventType and the route of its calls.
 
         A refusal is a condition already, and no finding.
         """
         yield from check_event_type(resource)
-        if isinstance(found, Tool):
-            yield from check_tool(found, resource, passing)
+        if isinstance(entry, Tool):
+            yield from check_tool(entry, resource, passing)
         for listener in passing:
             yield from check_trigger(listener.resource)
-            if isinstance(found, Tool):
-                yield from check_loop(listener, found.type)
+            if isinstance(entry, Tool):
+                yield from check_loop(listener, entry.type)
         written = self._resources.get(Key(GROUP, "Broker", resource.namespace, broker))
         if written is not None:
             yield from check_broker(written)
 
 
-def _routed_condition(found: Tool | Refusal | Skipped) -> Condition:
-    if not isinstance(found, Tool):
-        return Condition(ROUTED, "False", found.reason, found.message)
-    if found.dispatch == "direct":
-        return Condition(ROUTED, "True", "Direct", f"calls go to {found.address}")
-    triggers = ", ".join(found.routes[:3])
-    return Condition(ROUTED, "True", ROUTED, f"Broker {found.broker}, Trigger {triggers}")
+def _routed_condition(entry: Tool | Refusal | Skipped) -> Condition:
+    if not isinstance(entry, Tool):
+        return Condition(ROUTED, "False", entry.reason, entry.message)
+    if entry.dispatch == "direct":
+        return Condition(ROUTED, "True", "Direct", f"calls go to {entry.address}")
+    triggers = ", ".join(entry.routes[:3])
+    return Condition(ROUTED, "True", ROUTED, f"Broker {entry.broker}, Trigger {triggers}")
 
 
 def _read_spec(resource: Resource) -> tuple[str, str | None, str | None, str, Reference | None]:

@@ -115,60 +115,60 @@ def find_and_import(
     _require_tools(source, strict=how.strict)
 
 
-def _require_tools(found: ImportSource[Tool], *, strict: bool) -> None:
+def _require_tools(source: ImportSource[Tool], *, strict: bool) -> None:
     """Fail with status 1 if nothing could be imported.
 
     With `strict`, fail as well if anything was skipped.
     """
-    if not found.tools:
-        raise CommandError(f"no {found.noun} could be imported; the reasons stand above")
-    if strict and found.skipped:
+    if not source.tools:
+        raise CommandError(f"no {source.noun} could be imported; the reasons stand above")
+    if strict and source.skipped:
         raise SystemExit(1)
 
 
-def _show_differences(found: ImportSource[Tool], folder: Path, *, json: bool) -> int:
+def _show_differences(source: ImportSource[Tool], folder: Path, *, json: bool) -> int:
     """Show the changes an import would make in the folder.
 
     Returns 1 if there are any, else 0.
     """
-    changed = list(find_differences(folder, found))
+    changed = list(find_differences(folder, source))
     if json:
-        print_json(report.differences_document(found, changed))
+        print_json(report.differences_document(source, changed))
     else:
-        for line in report.list_differences(found, changed):
+        for line in report.list_differences(source, changed):
             out.print(line)
     return bool(changed)
 
 
-def _show_found(found: ImportSource[Tool], *, json: bool) -> None:
+def _show_found(source: ImportSource[Tool], *, json: bool) -> None:
     if json:
-        print_json(report.report_document(found))
+        print_json(report.report_document(source))
         return
-    for line in report.list_items(found):
+    for line in report.list_items(source):
         out.print(line)
 
 
 def _write_found(
-    found: ImportSource[Tool], where: ManifestOptions, project: ImportTarget | None, *, json: bool
+    source: ImportSource[Tool], where: ManifestOptions, project: ImportTarget | None, *, json: bool
 ) -> None:
     placement = Placement(where.adapter, where.broker, where.namespace)
-    written = list(manifest_files(found, placement, single=where.single))
+    written = list(manifest_files(source, placement, single=where.single))
     folder = project.folder if project else where.output
     if folder is None:
         for file in written:
             print(file.text, end="")
-        for line in report.report_import(found, None):
+        for line in report.report_import(source, None):
             err.print(line)
         return
-    changes = write_files(folder, written, found.source, found.present)
-    project_files = project.make(found) if project and found.tools else None
+    changes = write_files(folder, written, source.origin, source.present)
+    project_files = project.make(source) if project and source.tools else None
     if json:
         print_json(
             {
-                **report.report_document(found, changes),
+                **report.report_document(source, changes),
                 **({"project": project_files.document()} if project_files else {}),
             }
         )
         return
-    for line in (*report.report_import(found, changes), *(project_files.lines() if project_files else ())):
+    for line in (*report.report_import(source, changes), *(project_files.lines() if project_files else ())):
         out.print(line)

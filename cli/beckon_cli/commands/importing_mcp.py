@@ -178,9 +178,9 @@ def _project_target(place: Place, where: ManifestOptions, image: Image, how: Rep
     # A path that cannot be written is reported before the server is started.
     recipe = None if how.diff else recipe_of(place.command, image.base_image)
 
-    def make(found: ImportSource[Tool]) -> CommandProject:
+    def make(source: ImportSource[Tool]) -> CommandProject:
         options = CommandOptions(image.image, image.base_image, image.env, image.secret, image.renew)
-        bridge = Bridge(found.title, where.namespace, plain=image.deployment, broker=where.broker)
+        bridge = Bridge(source.title, where.namespace, plain=image.deployment, broker=where.broker)
         return make_project(into, recipe or recipe_of(place.command, image.base_image), bridge, options)
 
     return ImportTarget(into / MANIFESTS, make)

@@ -144,7 +144,7 @@ def find_skills(address: str, wanted: WantedSkills) -> ImportSource[ImportedSkil
         noun="skill",
         title=name,
         name=f"a2a-{name}",
-        source=Source(f"the A2A agent {name}", "--name"),
+        origin=Source(f"the A2A agent {name}", "--name"),
         present=frozenset(skill.id for skill in card.skills),
         results=choose_by_name(results, wanted.words, "skill"),
     )

@@ -194,15 +194,15 @@ class ImportSource(Generic[Tool_co]):
     """A source and the results for its chosen items.
 
     `importer` is the word after `beckon import`, `noun` its word for one item. `name` is the name of a file
-    with everything. `present` is everything in the source, chosen or not; `servers` are the URLs at which
-    it can be reached.
+    with everything. `origin` is what its manifests name. `present` is everything in the source, chosen or
+    not; `servers` are the URLs at which it can be reached.
     """
 
     importer: str
     noun: str
     title: str
     name: str
-    source: Source
+    origin: Source
     present: frozenset[str]
     results: tuple[Tool_co | Skipped, ...]
     servers: tuple[str, ...] = ()

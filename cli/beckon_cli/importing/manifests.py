@@ -152,7 +152,7 @@ def json_text(value: object) -> str:
     Characters that YAML does not allow there are written as JSON escapes.
     """
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return _UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 ADAPTER = "http://beckon-adapter.beckon.svc.cluster.local"
@@ -169,37 +169,37 @@ class Placement:
 
 
 def manifest_files(
-    found: ImportSource[Tool], placement: Placement, *, single: bool = False
+    source: ImportSource[Tool], placement: Placement, *, single: bool = False
 ) -> Iterator[Written]:
     """Yield one file for each tool, or a single file for all.
 
     Tools with a Service for their calls are always in a single file.
     """
-    texts = {tool.what: _file_text(found, tool, placement) for tool in found.tools}
+    texts = {tool.what: _file_text(source, tool, placement) for tool in source.tools}
     if not texts:
         return
-    if single or found.service:
-        service = found.service.text if found.service else ""
-        yield Written(f"{found.name}{SUFFIX}", service + "".join(texts.values()), frozenset(texts))
+    if single or source.service:
+        service = source.service.text if source.service else ""
+        yield Written(f"{source.name}{SUFFIX}", service + "".join(texts.values()), frozenset(texts))
         return
-    for tool in found.tools:
+    for tool in source.tools:
         yield Written(f"{tool.object_name}{SUFFIX}", texts[tool.what], frozenset({tool.what}))
 
 
-def _file_text(found: ImportSource[Tool], tool: Tool, placement: Placement) -> str:
+def _file_text(source: ImportSource[Tool], tool: Tool, placement: Placement) -> str:
     notes = [
-        f"Made by `beckon import {found.importer}` of {found.source.name}: {tool.what}. "
+        f"Made by `beckon import {source.importer}` of {source.origin.name}: {tool.what}. "
         "Another import replaces this.",
         *(f"Note: {note}." for note in tool.notes),
         "yamllint disable rule:line-length",
     ]
-    event_type = write_manifest(_event_type(found, tool, placement), notes)
-    return event_type + write_manifest(_trigger_manifest(found, tool, placement))
+    event_type = write_manifest(_event_type(source, tool, placement), notes)
+    return event_type + write_manifest(_trigger_manifest(source, tool, placement))
 
 
-def _event_type(found: ImportSource[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
+def _event_type(source: ImportSource[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
     annotations = {
-        IMPORTED_FROM: found.source.mark(tool.what),
+        IMPORTED_FROM: source.origin.mark(tool.what),
         **tool.annotations,
         PARAMETERS: json_text(tool.parameters),
     }
@@ -211,10 +211,10 @@ def _event_type(found: ImportSource[Tool], tool: Tool, placement: Placement) -> 
     }
 
 
-def _trigger_manifest(found: ImportSource[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
+def _trigger_manifest(source: ImportSource[Tool], tool: Tool, placement: Placement) -> dict[str, Any]:
     subscriber: dict[str, Any] = {"uri": placement.adapter}
-    if found.service:
-        service = found.service
+    if source.service:
+        service = source.service
         subscriber = {"ref": {"apiVersion": service.api_version, "kind": "Service", "name": service.name}}
     return {
         "apiVersion": "eventing.knative.dev/v1",

@@ -45,19 +45,19 @@ class Difference:
     how: str = ""
 
 
-def find_differences(folder: Path, found: ImportSource[Tool]) -> Iterator[Difference]:
+def find_differences(folder: Path, source: ImportSource[Tool]) -> Iterator[Difference]:
     """Yield the differences from an earlier import into the folder.
 
     A tool that is still in the source but was not chosen this time is not gone.
     """
-    before = _imported_before(folder, found.source)
-    for tool in found.tools:
+    before = _imported_before(folder, source.origin)
+    for tool in source.tools:
         known = before.get(tool.what)
         if known is None:
             yield Difference("new", tool.what, tool.description.partition("\n")[0][:80])
         elif how := ", ".join(_find_changes(known, tool)):
             yield Difference("changed", tool.what, how)
-    for name in sorted(before.keys() - found.present):
+    for name in sorted(before.keys() - source.present):
         yield Difference("gone", name)
 
 
@@ -88,21 +88,21 @@ def _parameters_of(resource: Resource) -> Mapping[str, Any]:
         return {}
 
 
-def required_settings(found: ImportSource[Tool]) -> Iterator[Text]:
+def required_settings(source: ImportSource[Tool]) -> Iterator[Text]:
     """Yield the adapter settings required by the imported tools.
 
     The adapter's owner must set them before any of the tools can be called.
     """
-    allowed = hosts_of(found)
+    allowed = hosts_of(source)
     if not allowed:
         return
     yield Text("the adapter's owner sets:")
     yield Text(f"BECKON_ADAPTER_ALLOWED_HOSTS={_allowed_hosts(allowed)}")
-    needed = credential_parts(found)
+    needed = credential_parts(source)
     if not needed:
         return
     entries = ", ".join(
-        _credential_entry(found, name, part, _secret_file(name, part if len(parts) > 1 else None))
+        _credential_entry(source, name, part, _secret_file(name, part if len(parts) > 1 else None))
         for name, parts in needed.items()
         for part in parts or [Part("bearer")]
     )
@@ -113,12 +113,12 @@ def required_settings(found: ImportSource[Tool]) -> Iterator[Text]:
             yield Text(f"  where {name} must send {wanted}")
 
 
-def hosts_of(found: ImportSource[Tool]) -> list[str]:
+def hosts_of(source: ImportSource[Tool]) -> list[str]:
     """Return the hosts of the tools' URLs, as the adapter expects them.
 
     A host has a scheme unless it is https.
     """
-    return sorted({_host_of(each.url) for each in found.tools if each.url})
+    return sorted({_host_of(each.url) for each in source.tools if each.url})
 
 
 def _allowed_hosts(hosts: list[str]) -> str:
@@ -159,18 +159,20 @@ def _secret_file(name: str, part: Part | None) -> str:
     return f"{name}-{suffix}.secret" if suffix else f"{name}.secret"
 
 
-def _credential_entry(found: ImportSource[Tool], name: str, part: Part, file: str) -> str:
+def _credential_entry(source: ImportSource[Tool], name: str, part: Part, file: str) -> str:
     """Return one credential as the adapter's setting has it."""
-    called = sorted({_host_of(each.url) for each in found.tools if each.url and each.credential.name == name})
+    called = sorted(
+        {_host_of(each.url) for each in source.tools if each.url and each.credential.name == name}
+    )
     kind, sent = ("header", "Cookie") if part.kind == "cookie" else (part.kind, part.name)
     as_ = f", as: {sent}" if sent else ""
     return f"{{name: {name}, hosts: [{', '.join(called)}], type: {kind}{as_}, file: {file}}}"
 
 
-def credential_parts(found: ImportSource[Tool]) -> Mapping[str, list[Part]]:
+def credential_parts(source: ImportSource[Tool]) -> Mapping[str, list[Part]]:
     """Return the parts of each credential, by its name."""
     needed: dict[str, dict[tuple[str, str], Part]] = {}
-    for each in found.tools:
+    for each in source.tools:
         if each.credential.name:
             parts = needed.setdefault(each.credential.name, {})
             for part in each.credential.parts:
@@ -181,21 +183,21 @@ def credential_parts(found: ImportSource[Tool]) -> Mapping[str, list[Part]]:
 _COLOURS = {"added": "green", "changed": "yellow", "removed": "red"}
 
 
-def list_items(found: ImportSource[Tool]) -> Iterator[Text]:
+def list_items(source: ImportSource[Tool]) -> Iterator[Text]:
     """Yield a line for each chosen item and server, then the counts."""
-    for each in found.results:
+    for each in source.results:
         what = f"{each.what}  [{', '.join(each.tags)}]" if each.tags else each.what
         if isinstance(each, Skipped):
             yield _skipped_line(what, each.reason)
         else:
             summary = f"  {each.description.splitlines()[0][:80]}"
             yield Text.assemble((each.name, "bold cyan"), f"  {what}", (summary, "dim"))
-    for number, server in enumerate(found.servers, start=1):
+    for number, server in enumerate(source.servers, start=1):
         yield Text(f"server {number}  {server or '(none)'}")
-    yield Text(count_outcomes(found))
+    yield Text(count_outcomes(source))
 
 
-def report_import(found: ImportSource[Tool], changes: Changes | None) -> Iterator[Text]:
+def report_import(source: ImportSource[Tool], changes: Changes | None) -> Iterator[Text]:
     """Yield the report of an import as lines.
 
     They are the files, the skipped items, the counts, and the settings required of the adapter's owner.
@@ -203,66 +205,66 @@ def report_import(found: ImportSource[Tool], changes: Changes | None) -> Iterato
     for what, style in _COLOURS.items() if changes else ():
         for name in getattr(changes, what):
             yield Text.assemble((f"{what:<9}", style), name)
-    for skipped in found.skipped:
+    for skipped in source.skipped:
         yield _skipped_line(skipped.what, skipped.reason)
-    yield Text(count_outcomes(found, changes))
-    yield from required_settings(found)
+    yield Text(count_outcomes(source, changes))
+    yield from required_settings(source)
 
 
-def count_outcomes(found: ImportSource[Tool], changes: Changes | None = None) -> str:
+def count_outcomes(source: ImportSource[Tool], changes: Changes | None = None) -> str:
     """Return the number of items and of each outcome, in one line."""
-    chosen = f" ({len(found.results)} chosen)" if len(found.results) < len(found.present) else ""
-    line = f"{_counted_title(found)}{chosen}, {len(found.tools)} imported, {len(found.skipped)} skipped"
+    chosen = f" ({len(source.results)} chosen)" if len(source.results) < len(source.present) else ""
+    line = f"{_counted_title(source)}{chosen}, {len(source.tools)} imported, {len(source.skipped)} skipped"
     if changes is None:
         return line
     done = [(len(getattr(changes, what)), what) for what in ("added", "changed", "unchanged", "removed")]
     return f"{line}; files: {', '.join(f'{count} {what}' for count, what in done)}"
 
 
-def report_document(found: ImportSource[Tool], changes: Changes | None = None) -> dict[str, object]:
+def report_document(source: ImportSource[Tool], changes: Changes | None = None) -> dict[str, object]:
     """Return the report as a JSON document, for programs.
 
     The key for an item's name at the source depends on the importer: it is `found.noun`.
     """
     return {
-        "title": found.title,
-        "servers": list(found.servers),
+        "title": source.title,
+        "servers": list(source.servers),
         "tools": [
             {
                 "name": each.name,
-                found.noun: each.what,
+                source.noun: each.what,
                 **each.details,
                 "tags": list(each.tags),
                 "description": each.description,
                 "notes": list(each.notes),
             }
-            for each in found.tools
+            for each in source.tools
         ],
-        "skipped": [{found.noun: each.what, "reason": each.reason} for each in found.skipped],
-        "hosts": hosts_of(found),
+        "skipped": [{source.noun: each.what, "reason": each.reason} for each in source.skipped],
+        "hosts": hosts_of(source),
         "credentials": {
-            name: [str(part) for part in parts] for name, parts in credential_parts(found).items()
+            name: [str(part) for part in parts] for name, parts in credential_parts(source).items()
         },
         **({"files": {what: getattr(changes, what) for what in Changes.__slots__}} if changes else {}),
     }
 
 
-def list_differences(found: ImportSource[Tool], changed: Sequence[Difference]) -> Iterator[Text]:
+def list_differences(source: ImportSource[Tool], changed: Sequence[Difference]) -> Iterator[Text]:
     """Yield a line for each difference from a folder, then their number."""
     for each in changed:
         yield Text.assemble((f"{each.state:<9}", "yellow"), each.what, f": {each.how}" if each.how else "")
-    yield Text(f"{_counted_title(found)}, {len(changed)} differ")
+    yield Text(f"{_counted_title(source)}, {len(changed)} differ")
 
 
-def differences_document(found: ImportSource[Tool], changed: Sequence[Difference]) -> dict[str, object]:
+def differences_document(source: ImportSource[Tool], changed: Sequence[Difference]) -> dict[str, object]:
     """Return the differences as a JSON document, for programs."""
-    lines = [{"difference": each.state, found.noun: each.what, "how": each.how} for each in changed]
-    return {"title": found.title, "differences": lines}
+    lines = [{"difference": each.state, source.noun: each.what, "how": each.how} for each in changed]
+    return {"title": source.title, "differences": lines}
 
 
-def _counted_title(found: ImportSource[Tool]) -> str:
-    all_of = len(found.present)
-    return f"{found.title}: {all_of} {found.noun}{'' if all_of == 1 else 's'}"
+def _counted_title(source: ImportSource[Tool]) -> str:
+    all_of = len(source.present)
+    return f"{source.title}: {all_of} {source.noun}{'' if all_of == 1 else 's'}"
 
 
 def _skipped_line(what: str, reason: str) -> Text:

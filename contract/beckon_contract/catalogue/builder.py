@@ -81,12 +81,12 @@ def read_declaration(resource: Resource) -> Declared | Refusal | Skipped:
 
 
 def _normalised(
-    convert: Callable[[object], Mapping[str, Any]], found: DecodedParameters
+    convert: Callable[[object], Mapping[str, Any]], decoded: DecodedParameters
 ) -> Mapping[str, Any]:
     try:
-        return convert(found.document)
+        return convert(decoded.document)
     except SchemaError as error:
-        place = f"{found.place}#{error.path}" if error.path else found.place
+        place = f"{decoded.place}#{error.path}" if error.path else decoded.place
         raise BrokenPlace(place, error.reason, error.message) from None
 
 
@@ -102,7 +102,7 @@ class Entry:
     """
 
     resource: Resource
-    found: Declared | Refusal | Skipped
+    declaration: Declared | Refusal | Skipped
     tool: Tool | None = None
     unrouted: Refusal | None = None
     rivals: tuple[Identity, ...] = ()
@@ -203,7 +203,7 @@ class EntryReader:
         same_routes = router is self._router
         known, self._router, self._entries = self._entries, router, {}
         if len(known) != len(declarations) or any(
-            key not in known or known[key].found is not declaration
+            key not in known or known[key].declaration is not declaration
             for key, declaration in declarations.items()
         ):
             self._assign_names(ordered, declarations)
@@ -213,7 +213,7 @@ class EntryReader:
             entry = known.get(key)
             if (
                 entry is None
-                or entry.found is not declaration
+                or entry.declaration is not declaration
                 or not (same_routes or _untouched(entry, touched))
                 or (entry.tool is not None and entry.tool.name != name)
             ):
@@ -224,11 +224,11 @@ class EntryReader:
         return list(self._entries.values())
 
     def _assign_names(
-        self, event_types: Mapping[Key, Resource], found: Mapping[Key, Declared | Refusal | Skipped]
+        self, event_types: Mapping[Key, Resource], declarations: Mapping[Key, Declared | Refusal | Skipped]
     ) -> None:
         wanted = {
             Identity(key.namespace, key.name): _wanted_name(event_types[key])
-            for key, declaration in found.items()
+            for key, declaration in declarations.items()
             if not isinstance(declaration, Skipped)
         }
         self._names, self._rivals = assign_names(wanted), rivals(wanted)
@@ -244,11 +244,11 @@ def _untouched(entry: Entry, touched: Collection[str] | None) -> bool:
     return entry.tool is None or entry.tool.type not in touched
 
 
-def _entry(resource: Resource, found: Declared | Refusal | Skipped, name: str, router: Router) -> Entry:
-    if not isinstance(found, Declared):
-        return Entry(resource, found)
-    tool, unrouted = router.route(name, found)
-    return Entry(resource, found, tool, unrouted)
+def _entry(resource: Resource, declaration: Declared | Refusal | Skipped, name: str, router: Router) -> Entry:
+    if not isinstance(declaration, Declared):
+        return Entry(resource, declaration)
+    tool, unrouted = router.route(name, declaration)
+    return Entry(resource, declaration, tool, unrouted)
 
 
 def by_key(resources: Iterable[Resource]) -> dict[Key, Resource]:
@@ -357,10 +357,10 @@ def _catalogue(entries: Iterable[Entry], table: RouteTable, refusals: list[Refus
     tools: dict[str, Tool] = {}
     skipped: list[Skipped] = []
     for entry in entries:
-        if isinstance(entry.found, Refusal):
-            refusals.append(entry.found)
-        elif isinstance(entry.found, Skipped):
-            skipped.append(entry.found)
+        if isinstance(entry.declaration, Refusal):
+            refusals.append(entry.declaration)
+        elif isinstance(entry.declaration, Skipped):
+            skipped.append(entry.declaration)
         elif entry.unrouted is not None:
             refusals.append(entry.unrouted)
         elif entry.tool is not None:
@@ -373,5 +373,5 @@ def _catalogue(entries: Iterable[Entry], table: RouteTable, refusals: list[Refus
     )
 
 
-def _place(found: Refusal | Skipped) -> tuple[str, str, str, str]:
-    return found.namespace, found.event_type, found.origin, found.message
+def _place(refused: Refusal | Skipped) -> tuple[str, str, str, str]:
+    return refused.namespace, refused.event_type, refused.origin, refused.message

@@ -213,7 +213,8 @@ def check(resources: Iterable[Resource | Unreadable], caller: str = DEFAULT_CALL
     findings += _tools(catalogue, latest)
     place = {resource.origin: number for number, resource in enumerate(everything)}
     return Report(
-        tuple(sorted(set(findings), key=lambda found: (place[found.origin], *astuple(found)))), catalogue
+        tuple(sorted(set(findings), key=lambda finding: (place[finding.origin], *astuple(finding)))),
+        catalogue,
     )
 
 

@@ -246,14 +246,14 @@ def make_route(listener: Listener, broker: Delivery | None, address: str) -> Cal
     )
 
 
-def route_document(found: CallRoute) -> dict[str, Any]:
+def route_document(route: CallRoute) -> dict[str, Any]:
     """Return a route for the status of a Tool, without unknown values."""
-    subscriber = found.subscriber
+    subscriber = route.subscriber
     optional: dict[str, Any] = {
-        "filter": found.filter or None,
-        "address": found.address or None,
-        "retries": found.retries,
-        "deadLetters": found.dead_letters,
+        "filter": route.filter or None,
+        "address": route.address or None,
+        "retries": route.retries,
+        "deadLetters": route.dead_letters,
         "subscriber": subscriber
         and {
             "apiVersion": subscriber.api_version,
@@ -262,7 +262,7 @@ def route_document(found: CallRoute) -> dict[str, Any]:
             "name": subscriber.name,
         },
     }
-    return {"trigger": found.trigger} | {name: value for name, value in optional.items() if value is not None}
+    return {"trigger": route.trigger} | {name: value for name, value in optional.items() if value is not None}
 
 
 def read_routes(status: Mapping[str, Any]) -> list[CallRoute]:

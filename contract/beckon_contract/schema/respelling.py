@@ -51,10 +51,10 @@ def _read(name: str) -> Schema | None:
     return None
 
 
-def _read_list(found: re.Match[str]) -> Schema | None:
-    if _TYPES.get(found["list"]) != "array":
+def _read_list(match: re.Match[str]) -> Schema | None:
+    if _TYPES.get(match["list"]) != "array":
         return None
-    items = _read((found["plain"] or found["square"] or found["angle"]).strip())
+    items = _read((match["plain"] or match["square"] or match["angle"]).strip())
     return None if items is None else {"type": "array", "items": items}
 
 

@@ -37,7 +37,8 @@ def build_status(
     return {
         "observedGeneration": observed.generation,
         "conditions": sorted(
-            (_to_document(one, observed, now) for one in everything), key=lambda found: str(found["type"])
+            (_to_document(one, observed, now) for one in everything),
+            key=lambda document: str(document["type"]),
         ),
         **fields,
     }

@@ -127,24 +127,26 @@ def _judge_subscriber(facts: TriggerFacts) -> Condition:
     return true_condition(SUBSCRIBER_RESOLVED)
 
 
-def _judge_dependency(found: LookUp | None) -> Condition:
+def _judge_dependency(dependency: LookUp | None) -> Condition:
     """Return the condition of the object in the annotation `knative.dev/dependency`."""
-    if found is None:
+    if dependency is None:
         return true_condition(DEPENDENCY_READY)
-    if isinstance(found, NotFound):
-        return Condition(DEPENDENCY_READY, "False", "DependencyDoesNotExist", found.message)
-    if isinstance(found, Pending):
+    if isinstance(dependency, NotFound):
+        return Condition(DEPENDENCY_READY, "False", "DependencyDoesNotExist", dependency.message)
+    if isinstance(dependency, Pending):
         return Condition(DEPENDENCY_READY, "Unknown", "DependencyNotConfigured", "it is looked up")
-    if found.generation != found.observed_generation:
+    if dependency.generation != dependency.observed_generation:
         message = (
-            f"The dependency's metadata.generation, {found.generation}, is not equal to its "
-            f"status.observedGeneration, {found.observed_generation}."
+            f"The dependency's metadata.generation, {dependency.generation}, is not equal to its "
+            f"status.observedGeneration, {dependency.observed_generation}."
         )
         return Condition(DEPENDENCY_READY, "Unknown", "GenerationNotEqual", message)
-    if found.ready is None:
+    if dependency.ready is None:
         message = "Dependency has not yet been reconciled."
         return Condition(DEPENDENCY_READY, "Unknown", "DependencyNotConfigured", message)
-    return Condition(DEPENDENCY_READY, found.ready.status, found.ready.reason, found.ready.message)
+    return Condition(
+        DEPENDENCY_READY, dependency.ready.status, dependency.ready.reason, dependency.ready.message
+    )
 
 
 def _judge_subscription(waits_for: str | None) -> Condition:

@@ -26,7 +26,7 @@ _CURE = f"write the JSON Schema in annotation {PARAMETERS} of the EventType, whe
 
 def judge_declared(entry: Entry, history: History, *, remembered: bool) -> Condition:
     """Return the condition; `remembered` parameters are no longer on the EventType."""
-    declared = entry.found
+    declared = entry.declaration
     if isinstance(declared, Refusal):
         return Condition(
             DECLARED, "False", declared.reason, f"EventType {declared.event_type}, {_refusal_text(declared)}"
@@ -61,12 +61,12 @@ def _without_parameters(event_type: EventType, history: History) -> Condition:
     return Condition(DECLARED, "True", "NoParameters", message)
 
 
-def _find_doubt(found: Declared, history: History, *, remembered: bool) -> str:
+def _find_doubt(declared: Declared, history: History, *, remembered: bool) -> str:
     """Return the reason to doubt the parameters, "" for none.
 
     A doubt means that they may differ from those of the manifest.
     """
-    place, event_type = found.parameters_from, found.event_type
+    place, event_type = declared.parameters_from, declared.event_type
     if remembered:
         return "parameters from spec.schemaData, which Knative has erased since"
     if place == _PRESERVED:

@@ -138,16 +138,16 @@ class NamespaceJudge:
         resources = {key: one.resource for key, one in by_key.items()}
         entries = self._reader.read(resources, view.router, touched)
         self.undescribed = {
-            entry.resource.name: UndescribedEventType(entry.resource, entry.found.message)
+            entry.resource.name: UndescribedEventType(entry.resource, entry.declaration.message)
             for entry in entries
-            if isinstance(entry.found, Skipped) and entry.found.reason == NO_DESCRIPTION
+            if isinstance(entry.declaration, Skipped) and entry.declaration.reason == NO_DESCRIPTION
         }
         # What a Trigger is to a tool shows in its entry, unless the Trigger is one for any type.
         reusable, self._view = touched is not None or view is self._view, view
         self._judged = {
             entry.resource.name: self._judge_one(entry, by_key[entry.resource.key], view, reusable=reusable)
             for entry in entries
-            if not isinstance(entry.found, Skipped)
+            if not isinstance(entry.declaration, Skipped)
         }
         return {name: one.verdict for name, one in self._judged.items()}
 
@@ -199,7 +199,7 @@ def _declares_the_same(known: _Judged, entry: Entry, observed: ObservedObject) -
     """Return True if the inputs of the condition Declared are unchanged."""
     before, names = known.entry, [each.tool.name if each.tool else "" for each in (known.entry, entry)]
     return (
-        before.found is entry.found
+        before.declaration is entry.declaration
         and before.rivals == entry.rivals
         and names[0] == names[1]
         and known.observed.says_the_same_as(observed)

@@ -133,4 +133,4 @@ def test_what_may_be_secret_in_a_url_is_in_no_manifest() -> None:
 
         found = find_operations(url, (), OpenApiOptions(), ServerChoice(), Reading(None, SILENT.append))
 
-    assert found.source.name == f"Pets in {host}/api.json"
+    assert found.origin.name == f"Pets in {host}/api.json"

@@ -121,11 +121,11 @@ def read_answers(message: Message, pending: Sequence[StoredCall]) -> list[Approv
     return decisions
 
 
-def _check_answers(found: Sequence[ApprovalDecision | FilledForm], pending: Sequence[StoredCall]) -> None:
+def _check_answers(answers: Sequence[ApprovalDecision | FilledForm], pending: Sequence[StoredCall]) -> None:
     ids = {
         input_id(call.event_id) if call.state == "input" else approval_id(call.event_id) for call in pending
     }
-    answered = {one.id for one in found}
+    answered = {one.id for one in answers}
     if unknown := sorted(answered - ids):
         raise InvalidParamsError(
             f"there is no request {unknown[0][:120]!r} in this task; its status.message lists them"

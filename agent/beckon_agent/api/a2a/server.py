@@ -104,10 +104,10 @@ class A2aFace:
         registry = self._service.registry
         name = request.path_params.get("agent") or registry.default
         match registry.find(name):
-            case AgentHandle() as found:
-                return A2aCall(found, owner_of(request), self._base_url(request))
-            case UnavailableAgent() as found:
-                return _refuse_request(request, 503, not_served(found))
+            case AgentHandle() as agent:
+                return A2aCall(agent, owner_of(request), self._base_url(request))
+            case UnavailableAgent() as agent:
+                return _refuse_request(request, 503, not_served(agent))
         if not registry.complete:
             message = "the agents are not all known yet; send the request again shortly"
             return _refuse_request(request, 503, message)

@@ -143,15 +143,15 @@ class Unanswered:
 
 
 class RunAnswerReader:
-    """Reads the result of a run from its events. `found` is `None` for a run ended from outside."""
+    """Reads the result of a run from its events. `result` is `None` for a run ended from outside."""
 
     def __init__(self) -> None:
-        self.found: RunAnswer | Unanswered | None = None
+        self.result: RunAnswer | Unanswered | None = None
         self._before = self._latest = ""  # what the model says on its way to the answer is not the answer
 
     def feed_event(self, event: RunEvent) -> None:
         """Read the next event."""
-        self.found = None
+        self.result = None
         match event:
             case TextDelta():
                 self._latest += event.text
@@ -161,11 +161,11 @@ class RunAnswerReader:
                 self._before, self._latest = self._before + self._latest, ""
             case RunFinished():
                 text = self._latest.strip() or self._before.strip()
-                self.found = RunAnswer(text, event.ending, event.usage, event.elsewhere)
+                self.result = RunAnswer(text, event.ending, event.usage, event.elsewhere)
             case RunFailed():
-                self.found = Unanswered("failed", event.message)
+                self.result = Unanswered("failed", event.message)
             case RunSuspended():
-                self.found = Unanswered("suspended", _WAITS)
+                self.result = Unanswered("suspended", _WAITS)
             case _:
                 pass
 
@@ -175,7 +175,7 @@ async def read_answer(events: AsyncIterator[tuple[int, RunEvent]]) -> RunAnswer 
     coming = RunAnswerReader()
     async for _, event in events:
         coming.feed_event(event)
-    return coming.found
+    return coming.result
 
 
 def outcome_of(run: StoredRun) -> Unanswered:

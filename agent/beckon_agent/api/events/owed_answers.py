@@ -111,7 +111,7 @@ class AnswerSender:
                 suspended = suspended or isinstance(event, RunSuspended)
         if not (suspended and replier.is_awaited):
             return None
-        match reader.found:
+        match reader.result:
             case RunAnswer() as answer:
                 return replier.write_answer(answer)
             case Unanswered("failed", message):
@@ -122,9 +122,9 @@ class AnswerSender:
 
     def _find_agent(self, name: str) -> Agent:
         """Return an agent; one that is gone is still the source of its answers."""
-        agent = self.registry.find(name)
-        if isinstance(agent, AgentHandle):
-            return agent.agent
+        hosted = self.registry.find(name)
+        if isinstance(hosted, AgentHandle):
+            return hosted.agent
         namespace, _, bare = name.rpartition("/")
         return Agent(bare, namespace or self.namespace, "", Limits())
 

@@ -167,20 +167,20 @@ class _EventRuns:
         )
 
 
-def _to_response(taken: AcceptedEvent, found: RunAnswer | Unanswered, rules: EventRules) -> Response:
-    if isinstance(found, RunAnswer):
-        if found.is_nothing and not taken.replier.is_awaited:
+def _to_response(taken: AcceptedEvent, answer: RunAnswer | Unanswered, rules: EventRules) -> Response:
+    if isinstance(answer, RunAnswer):
+        if answer.is_nothing and not taken.replier.is_awaited:
             return Response(status_code=202)
-        return _event_response(taken.replier.write_answer(found))
-    if found.why == "suspended":
+        return _event_response(taken.replier.write_answer(answer))
+    if answer.why == "suspended":
         if not taken.replier.is_awaited:
             return Response(status_code=202)
         if rules.sink:
             return _event_response(taken.replier.write_acceptance())
         # What the calling model knows as: no answer in time, and the work may still go on.
-        return _failure_response(taken, f"{found.message}; run {taken.run_id} goes on once that has come")
-    logger.warning("request %s: run %s failed: %s", request_id(), taken.run_id, found.message)
-    return _failure_response(taken, f"the agent failed: {found.message}", Reason.TOOL_FAILED)
+        return _failure_response(taken, f"{answer.message}; run {taken.run_id} goes on once that has come")
+    logger.warning("request %s: run %s failed: %s", request_id(), taken.run_id, answer.message)
+    return _failure_response(taken, f"the agent failed: {answer.message}", Reason.TOOL_FAILED)
 
 
 def _failure_response(taken: AcceptedEvent, message: str, reason: Reason = Reason.TIMEOUT) -> Response:
@@ -213,10 +213,10 @@ def _join_trace(request: Request, event: CloudEvent) -> AbstractContextManager[N
 
 def _find_agent(service: Service, name: str) -> AgentHandle:
     match service.registry.find(name):
-        case AgentHandle() as found:
-            return found
-        case UnavailableAgent() as found:
-            raise to_event_problem(503, "agent-not-ready", "Agent not ready", not_served(found))
+        case AgentHandle() as agent:
+            return agent
+        case UnavailableAgent() as agent:
+            raise to_event_problem(503, "agent-not-ready", "Agent not ready", not_served(agent))
     if not service.registry.complete:
         starting = "the agents are not all known yet; come again"
         raise to_event_problem(503, "overloaded", "Overloaded", starting)

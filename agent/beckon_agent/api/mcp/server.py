@@ -215,11 +215,11 @@ class McpFace:
         registry = self._service.registry
         name = request.path_params.get("agent") or registry.default
         match registry.find(name):
-            case AgentHandle() as found:
+            case AgentHandle() as agent:
                 offered = self._settings.agent_tool and self._settings.calls is not None
-                return with_agent_tool(found) if offered else found
-            case UnavailableAgent() as found:
-                return refuse_request(503, not_served(found))
+                return with_agent_tool(agent) if offered else agent
+            case UnavailableAgent() as agent:
+                return refuse_request(503, not_served(agent))
         if not registry.complete:
             return refuse_request(503, "the agents are not all known yet; retry shortly")
         return refuse_request(

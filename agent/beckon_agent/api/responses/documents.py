@@ -116,18 +116,20 @@ async def find_run(store: Store, named: str, owner: str) -> StoredRun:
     return run
 
 
-def list_page(found: Sequence[Record], limit: int, document: Callable[[Record], Listed]) -> ListPage[Listed]:
+def list_page(
+    records: Sequence[Record], limit: int, document: Callable[[Record], Listed]
+) -> ListPage[Listed]:
     """Return one page of a list in OpenAI's shape.
 
     `found` has one item more than `limit` if there are more.
     """
-    shown = [document(item) for item in found[:limit]]
+    shown = [document(item) for item in records[:limit]]
     return {
         "object": "list",
         "data": shown,
         "first_id": shown[0]["id"] if shown else "",
         "last_id": shown[-1]["id"] if shown else "",
-        "has_more": len(found) > limit,
+        "has_more": len(records) > limit,
     }
 
 

@@ -104,10 +104,10 @@ def mark_used(connection: Connection, conversation: str) -> None:
     connection.execute(_USED, {"the_conversation": conversation})
 
 
-def load_messages(connection: Connection, last: ScalarSelect[int], *, found: bool) -> list[Message]:
+def load_messages(connection: Connection, last: ScalarSelect[int], *, input_alone: bool) -> list[Message]:
     """Return the messages of a chain from its beginning, in one query.
 
-    With `found` the last segment gives its input alone: the conversation as its run found it.
+    With `input_alone` the last segment gives its input alone: the conversation as its run found it.
     """
     link = (
         select(segments.c.id, segments.c.parent, literal(0).label("depth"))
@@ -125,7 +125,7 @@ def load_messages(connection: Connection, last: ScalarSelect[int], *, found: boo
     collected: list[Message] = []
     for input_, added, depth in connection.execute(statement):
         collected += input_
-        if depth or not found:
+        if depth or not input_alone:
             collected += added
     return collected
 
@@ -196,7 +196,7 @@ class SqlConversations:
             if head is None:
                 return False
             last = select(literal(head)).scalar_subquery()
-            messages = change(load_messages(connection, last, found=False))
+            messages = change(load_messages(connection, last, input_alone=False))
             if messages is None:
                 return False
             changed = append_segment(connection, None, messages)
@@ -222,7 +222,9 @@ class SqlConversations:
     async def read(self, conversation_id: str) -> list[Message]:
         """Return all messages."""
         head = select(conversations.c.head).where(conversations.c.id == conversation_id).scalar_subquery()
-        return await self._database.read(lambda connection: load_messages(connection, head, found=False))
+        return await self._database.read(
+            lambda connection: load_messages(connection, head, input_alone=False)
+        )
 
 
 _LEFT_NOTHING = or_(runs.c.ended_at.is_(None), runs.c.status.in_(("failed", "cancelled")))

@@ -153,7 +153,9 @@ class SqlRuns:
     async def load_messages(self, run_id: str) -> list[Message]:
         """Return the chain up to the run's own input."""
         own = select(runs.c.segment).where(runs.c.id == run_id).scalar_subquery()
-        return await self._database.read(lambda connection: messages_of_chain(connection, own, found=True))
+        return await self._database.read(
+            lambda connection: messages_of_chain(connection, own, input_alone=True)
+        )
 
     async def load_added_messages(self, run_id: str) -> list[Message]:
         """Return the messages of the run's own segment after the input."""

@@ -218,8 +218,8 @@ def _script_of(word: str) -> str | None:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _not_found(found: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ...]:
-    missing = sorted(set(wanted) - found.keys())
+def _not_found(distributions: Mapping[str, str], wanted: Sequence[str]) -> tuple[str, ...]:
+    missing = sorted(set(wanted) - distributions.keys())
     if not missing:
         return ()
     return (

@@ -302,7 +302,7 @@ def find_tools(
         noun="tool",
         title=name,
         name=service_name(name),
-        source=Source(f"the MCP server {name}", "--name"),
+        origin=Source(f"the MCP server {name}", "--name"),
         present=frozenset(tool.name for tool in listed.tools),
         results=import_tools(listed.tools, server, wanted.words),
         service=service_of(name) if place.command else None,

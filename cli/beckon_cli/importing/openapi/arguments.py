@@ -233,12 +233,12 @@ def _fill_path(flat: FlatRequest, path: str) -> None:
     """
     path, _, query = path.partition("?")
 
-    def fill_template(found: re.Match[str]) -> str:
-        if found[1] not in flat.path:
-            argument = flat.take_argument(argument_name(found[1]), "path", {"type": "string"}, required=True)
-            flat.notes.append(f"the path asks for {found[1]!r}, which is not described: a text")
-            flat.path[found[1]] = f"{{{argument}}}"
-        return flat.path[found[1]]
+    def fill_template(match: re.Match[str]) -> str:
+        if match[1] not in flat.path:
+            argument = flat.take_argument(argument_name(match[1]), "path", {"type": "string"}, required=True)
+            flat.notes.append(f"the path asks for {match[1]!r}, which is not described: a text")
+            flat.path[match[1]] = f"{{{argument}}}"
+        return flat.path[match[1]]
 
     flat.url_path = _PLACEHOLDER.sub(fill_template, path)
     for part in filter(None, query.split("&")):

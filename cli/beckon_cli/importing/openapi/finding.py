@@ -105,7 +105,7 @@ def find_operations(
         noun="operation",
         title=description.title or described.name,
         name=api_name(description, options),
-        source=described,
+        origin=described,
         present=frozenset(map(str, description.operations)),
         results=results,
         servers=description.servers,

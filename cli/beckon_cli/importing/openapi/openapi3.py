@@ -84,7 +84,7 @@ def _fill_server(server: Node, given: Mapping[str, str]) -> str:
 
 def _fill_variables(values: Mapping[str, str], url: str) -> str:
     """Return a URL with its variables filled in, as far as their values are known."""
-    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), url)
+    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), url)
 
 
 def _variable_defaults(server: Node) -> Iterator[tuple[str, str]]:
