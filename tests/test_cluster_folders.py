@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cluster.__main__ import BESIDE, FIRST, HERE, THEN
+from tests.cluster.__main__ import HERE, PHASES
 
 ROOT = HERE.parents[1]
 
@@ -13,7 +13,7 @@ ROOT = HERE.parents[1]
 def test_every_folder_with_tests_is_run() -> None:
     folders = {path.parent.name for path in HERE.glob("*/test_*.py")}
 
-    assert sorted((*FIRST, *BESIDE, *THEN)) == sorted(folders)
+    assert sorted(name for phase in PHASES for names in phase for name in names) == sorted(folders)
 
 
 def test_every_cluster_test_is_collected_with_nothing_beside_the_checkout(tmp_path: Path) -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.chart.charts import Chart
 from tests.cluster.kube import Kube, until
+from tests.cluster.machine import programs
+from tests.cluster.machine.places import places
 from tests.cluster.platform import NAMESPACE, ROOT, Forward, Platform, wait_until_installed
 
 
@@ -19,6 +22,12 @@ def kube() -> Kube:
     if not kubeconfig or not kubectl:
         pytest.fail("set KUBECONFIG and have kubectl on the PATH, or run `make test-cluster`")
     return Kube(Path(kubectl), Path(kubeconfig))
+
+
+@pytest.fixture(scope="session")
+def chart() -> Chart:
+    """The chart, rendered by the Helm that installs it."""
+    return Chart(programs.build(places(), "helm") / "helm")
 
 
 @pytest.fixture

@@ -1,26 +1,10 @@
-"""Helm and the linter, built like the other programs of the cluster."""
-
-from pathlib import Path
+"""Helm on the cluster."""
 
 import pytest
 
-from tests.cluster.install.charts import Chart
+from tests.cluster.chart.charts import Chart
 from tests.cluster.install.releases import LEFT, Helm, remains
 from tests.cluster.kube import Kube
-from tests.cluster.machine import programs
-from tests.cluster.machine.places import places
-
-
-@pytest.fixture(scope="session")
-def chart() -> Chart:
-    """The chart, rendered by the Helm that installs it."""
-    return Chart(programs.build(places(), "helm") / "helm")
-
-
-@pytest.fixture(scope="session")
-def kube_score() -> Path:
-    """The linter of manifests."""
-    return programs.build(places(), "kube-score") / "kube-score"
 
 
 @pytest.fixture(scope="session")

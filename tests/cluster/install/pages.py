@@ -6,7 +6,7 @@ import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.cluster.install.charts import ROOT
+from tests.cluster.chart.charts import ROOT
 from tests.cluster.install.releases import Helm
 from tests.docs.blocks import blocks
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.install.charts import CHART
+from tests.cluster.chart.charts import CHART
 from tests.cluster.kube import Kube, until
 from tests.cluster.platform import DEPLOYMENTS, NAMESPACE
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from tests.cluster.install.cases import CASES
-from tests.cluster.install.charts import Chart, read_documents
+from tests.cluster.chart.cases import CASES
+from tests.cluster.chart.charts import Chart, read_documents
 from tests.cluster.kube import Kube
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.brokers.brokers import find_unmet_rows
 from tests.cluster.brokers.probing import find_ingress, make_kill_command, probe_cluster
+from tests.cluster.chart.cases import BECKON
+from tests.cluster.chart.charts import DEPLOY
 from tests.cluster.install import load
-from tests.cluster.install.cases import BECKON
-from tests.cluster.install.charts import DEPLOY
 from tests.cluster.install.releases import SMALL, Helm, restarts
 from tests.cluster.kube import Kube, condition, until
 from tests.cluster.platform import NAMESPACE, Forward, Platform

@@ -19,7 +19,7 @@ import pytest
 
 from beckon_tools.manifests import Placement, event_type
 from tests.broker.broker_process import trigger
-from tests.cluster.install.cases import BECKON
+from tests.cluster.chart.cases import BECKON
 from tests.cluster.install.releases import SMALL, Helm
 from tests.cluster.journey.shared_store import Database, database
 from tests.cluster.kube import Kube, until

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.cluster.chart.charts import ROOT
 from tests.cluster.install import load
-from tests.cluster.install.charts import ROOT
 from tests.cluster.install.pages import Shell, commands
 from tests.cluster.install.releases import RELEASE, Helm, logs, remains, restarts
 from tests.cluster.kube import Kube, until

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.chart.charts import ROOT
 from tests.cluster.images.building import built_images
 from tests.cluster.images.inputs import reference
 from tests.cluster.images.store import store
-from tests.cluster.install.charts import ROOT
 from tests.cluster.install.pages import Shell
 from tests.cluster.install.releases import Helm
 from tests.cluster.kube import Kube, until

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.cluster.install.charts import CHART, ROOT
+from tests.cluster.chart.charts import CHART, ROOT
 from tests.cluster.install.pages import Shell, commands
 from tests.cluster.install.releases import LEFT, Helm, assert_remains
 from tests.cluster.platform import NAMESPACE

@@ -10,8 +10,8 @@ import pytest
 
 from supply_chain.chart import package_chart, push_chart
 from supply_chain.release import current_version, to_semantic
+from tests.cluster.chart.charts import KUBERNETES, Chart, Refused, by_key, read_documents
 from tests.cluster.images.building import built_images
-from tests.cluster.install.charts import KUBERNETES, Chart, Refused, by_key, read_documents
 from tests.cluster.install.releases import RELEASE, SMALL, Helm
 from tests.cluster.machine import packages
 from tests.cluster.machine.places import POINTER

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.cluster.install.charts import CHART, KUBERNETES, Chart, Refused
+from tests.cluster.chart.charts import CHART, KUBERNETES, Chart, Refused
 from tests.cluster.install.releases import SMALL, Helm, remains
 
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/beckon-operator"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.cluster.install.charts import Chart, Refused
+from tests.cluster.chart.charts import Chart, Refused
 from tests.cluster.install.releases import SMALL, Helm, restarts
 from tests.cluster.kube import Kube, until
 from tests.cluster.platform import NAMESPACE, Forward, first_key

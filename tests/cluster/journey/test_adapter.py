@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.install.charts import DEPLOY, Chart
+from tests.cluster.chart.charts import DEPLOY, Chart
 from tests.cluster.kube import until
 from tests.cluster.machine import programs
 from tests.cluster.machine.places import places

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.install.charts import CHART, Chart, Key, Object
+from tests.cluster.chart.charts import CHART, Chart, Key, Object
 
 CHANGES: Mapping[str, Any] = {
     "image.registry": "r",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.install.cases import CASES, KAFKA
-from tests.cluster.install.charts import CHART, DEPLOY, Chart, Key, Object, Refused, by_key, read_documents
+from tests.cluster.chart.cases import CASES, KAFKA
+from tests.cluster.chart.charts import CHART, DEPLOY, Chart, Key, Object, Refused, by_key, read_documents
 
 OF_THE_RELEASE = {
     "helm.sh/chart",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.install.cases import CASES, KAFKA
-from tests.cluster.install.charts import CHART, Chart
+from tests.cluster.chart.cases import CASES, KAFKA
+from tests.cluster.chart.charts import CHART, Chart
 
 
 def notes(chart: Chart, folder: Path, given: Mapping[str, object]) -> str:

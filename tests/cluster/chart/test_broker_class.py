@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.install.cases import BECKON, CASES
-from tests.cluster.install.charts import DEPLOY, Chart, Key, Object, Refused, by_key, read_documents
-from tests.cluster.install.test_chart import OF_THE_RELEASE
+from tests.cluster.chart.cases import BECKON, CASES
+from tests.cluster.chart.charts import DEPLOY, Chart, Key, Object, Refused, by_key, read_documents
+from tests.cluster.chart.test_objects import OF_THE_RELEASE
 
 ON = {"brokerClass": {"enabled": True}}
 BROKERS = ("beckon-broker-ingress", "beckon-broker-dispatcher")

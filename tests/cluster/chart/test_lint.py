@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.install.cases import CASES
-from tests.cluster.install.charts import CHART, DEPLOY, KUBERNETES, Chart
+from tests.cluster.chart.cases import CASES
+from tests.cluster.chart.charts import CHART, DEPLOY, KUBERNETES, Chart
 
 # Checks that are off unless they are asked for, and hold.
 ALSO = ("container-seccomp-profile", "container-ports-check")
