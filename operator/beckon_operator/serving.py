@@ -19,6 +19,7 @@ from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_runtime.logs import point_to_log
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.problem import MEDIA_TYPE, Problem
+from beckon_runtime.process import stop_accepting
 
 logger = logging.getLogger(__name__)
 
@@ -150,6 +151,11 @@ class _LimitedSite(web.SockSite):
     ) -> None:
         super().__init__(runner, listener, ssl_context=tls, backlog=_BACKLOG)
         self._connections = Connections(limits)
+
+    async def stop(self) -> None:
+        """Close the socket, once no connection is between its acceptance and its handler."""
+        await stop_accepting([self._sock.fileno()])
+        await super().stop()
 
     async def start(self) -> None:
         """Listen like `SockSite`, with handlers counted in `Connections`."""

@@ -13,6 +13,7 @@ from beckon_runtime.connections import ConnectionLimits
 from beckon_runtime.origins import OriginPolicy
 from beckon_runtime.process import CannotListen, listen
 from tests.patience import PATIENCE
+from tests.runtime.test_bursts import Opened, received_after_stop
 
 LIMITS = ConnectionLimits(total=4, per_client=4, receive_seconds=0.2, idle_seconds=0.2)
 
@@ -38,6 +39,19 @@ async def serving(limits: ConnectionLimits = LIMITS, *, hosts: str = "") -> Asyn
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def health_port(listener: socket.socket) -> AsyncIterator[Opened]:
+    runner = await serve_app(web.Application(), listener, OriginPolicy.at("127.0.0.1"), LIMITS)
+    yield lambda: 0
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_connection_that_comes_as_the_port_closes_is_closed(turns: int) -> None:
+    with contextlib.suppress(ConnectionResetError):
+        assert await received_after_stop(health_port, turns) == b""
 
 
 async def send(port: int, text: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
