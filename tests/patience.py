@@ -14,7 +14,7 @@ PATIENCE = 45.0
 async def eventually(condition: Callable[[], Awaitable[object]], seconds: float = PATIENCE) -> None:
     """Ask until the answer is yes."""
     async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - what is asked tells no one when it changes
+        while not await condition():  # noqa: ASYNC110 - a condition has no event to wait for
             await asyncio.sleep(0.01)
 
 

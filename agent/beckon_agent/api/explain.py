@@ -101,23 +101,21 @@ class _Row:
     """
 
     state: State
-    entry: EventTypeResult
+    result: EventTypeResult
 
     @property
     def id(self) -> str:
         """Namespace and name, or the manifest's place if it is unreadable."""
-        return f"{self.entry.namespace}/{self.entry.event_type or self.entry.origin}"
+        return f"{self.result.namespace}/{self.result.event_type or self.result.origin}"
 
     @property
     def search_text(self) -> str:
         """The text searched by queries."""
-        declared = self.entry
+        result = self.result
         words = (
-            (declared.name, declared.type, declared.description)
-            if isinstance(declared, Tool)
-            else (declared.message,)
+            (result.name, result.type, result.description) if isinstance(result, Tool) else (result.message,)
         )
-        return " ".join((declared.namespace, declared.event_type, declared.origin, *words)).casefold()
+        return " ".join((result.namespace, result.event_type, result.origin, *words)).casefold()
 
 
 def make_router(service: Service) -> APIRouter:
@@ -140,7 +138,7 @@ def make_router(service: Service) -> APIRouter:
         chosen = [row for row in rows if state is None or row.state == state]
         first = 0 if after is None else bisect_right(chosen, after, key=lambda row: row.id)
         shown = chosen[first : first + limit]
-        data = [_to_entry(row, source.explain(row.entry.namespace, row.entry.event_type)) for row in shown]
+        data = [_to_entry(row, source.explain(row.result.namespace, row.result.event_type)) for row in shown]
         return JsonResponse(
             {
                 "object": "list",
@@ -164,7 +162,7 @@ def make_router(service: Service) -> APIRouter:
         source = chosen_agent(service, agent).catalogue
         wanted = (namespace, event_type)
         for row in _find_rows(source.current, ""):
-            if (row.entry.namespace, row.entry.event_type) == wanted:
+            if (row.result.namespace, row.result.event_type) == wanted:
                 return JsonResponse(_to_explained(row, source.explain(*wanted)))
         detail = f"there is no EventType {event_type[:80]!r} in namespace {namespace[:80]!r}"
         raise ProblemError(Problem(404, "unknown-event-type", "Unknown EventType", detail))
@@ -186,40 +184,40 @@ def _find_rows(catalogue: Catalogue, query: str) -> list[_Row]:
     return sorted(matching, key=lambda row: row.id)
 
 
-def _rows_of(state: State, entries: Iterable[EventTypeResult]) -> list[_Row]:
-    return [_Row(state, one) for one in entries]
+def _rows_of(state: State, results: Iterable[EventTypeResult]) -> list[_Row]:
+    return [_Row(state, one) for one in results]
 
 
 def _to_entry(row: _Row, known: Explanation | None) -> CatalogueEntry:
-    declared = row.entry
+    result = row.result
     return {
         "id": row.id,
-        "name": declared.name if isinstance(declared, Tool) else declared.event_type or declared.origin,
-        "namespace": declared.namespace,
-        "event_type": declared.event_type,
+        "name": result.name if isinstance(result, Tool) else result.event_type or result.origin,
+        "namespace": result.namespace,
+        "event_type": result.event_type,
         "type": known.type if known else "",
         "description": known.description if known else "",
         "state": row.state,
-        "conditions": known.conditions if known else [_bare_condition(declared)],
+        "conditions": known.conditions if known else [_bare_condition(result)],
     }
 
 
 def _to_explained(row: _Row, known: Explanation | None) -> ExplainedEventType:
-    tool = row.entry if isinstance(row.entry, Tool) else None
+    tool = row.result if isinstance(row.result, Tool) else None
     return {
         **_to_entry(row, known),
-        "origin": row.entry.origin,
+        "origin": row.result.origin,
         "route": known.route if known else [],
         "findings": known.findings if known else [],
         "tool": tool_document(tool) if tool else None,
     }
 
 
-def _bare_condition(declared: EventTypeResult) -> Condition:
+def _bare_condition(result: EventTypeResult) -> Condition:
     """Return the only condition of an EventType without an explanation.
 
     An example is a document that is no object.
     """
-    if isinstance(declared, Tool):
+    if isinstance(result, Tool):
         return Condition("Ready", "True", "Ready")
-    return Condition("Ready", "False", declared.reason, declared.message)
+    return Condition("Ready", "False", result.reason, result.message)

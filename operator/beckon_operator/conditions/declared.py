@@ -26,19 +26,22 @@ _CURE = f"write the JSON Schema in annotation {PARAMETERS} of the EventType, whe
 
 def judge_declared(entry: Entry, history: History, *, remembered: bool) -> Condition:
     """Return the condition; `remembered` parameters are no longer on the EventType."""
-    declared = entry.declaration
-    if isinstance(declared, Refusal):
+    declaration = entry.declaration
+    if isinstance(declaration, Refusal):
         return Condition(
-            DECLARED, "False", declared.reason, f"EventType {declared.event_type}, {_refusal_text(declared)}"
+            DECLARED,
+            "False",
+            declaration.reason,
+            f"EventType {declaration.event_type}, {_refusal_text(declaration)}",
         )
-    if not isinstance(declared, Declared):
-        return Condition(DECLARED, "False", declared.reason, declared.message)
-    if declared.parameters_from == NOWHERE:
-        return _without_parameters(declared.event_type, history)
-    doubt = _find_doubt(declared, history, remembered=remembered)
+    if not isinstance(declaration, Declared):
+        return Condition(DECLARED, "False", declaration.reason, declaration.message)
+    if declaration.parameters_from == NOWHERE:
+        return _without_parameters(declaration.event_type, history)
+    doubt = _find_doubt(declaration, history, remembered=remembered)
     if doubt:
         return Condition(DECLARED, "True", "ParametersMayBeStale", f"{doubt}; {_CURE}")
-    message = f"parameters from {declared.parameters_from}"
+    message = f"parameters from {declaration.parameters_from}"
     if entry.rivals and entry.tool is not None:
         others = ", ".join(str(rival.name) for rival in entry.rivals[:3])
         message = (
