@@ -24,11 +24,12 @@ from tests.cluster.machine.up import running, up
 
 HERE = Path(__file__).resolve().parent
 # First what needs no Beckon in the cluster, then what installs and removes it, then what uses it. The second
-# folders of a phase run in parallel with the first ones, and use the time in which those wait. The agents of
-# tests come before the shim, because a test of the operator takes a version of EventTypes away at the end.
+# folders of a phase run in parallel with the first ones, and use the time in which those wait: at first those
+# that another operator does not disturb, then those that need no cluster. The agents of tests come before the
+# shim, because a test of the operator takes a version of EventTypes away at the end.
 PHASES = (
-    (("images", "webhook", "operator"), ("agent", "brokers", "shim")),
-    (("install", "journey", "serving", "broker_class"), ("chart",)),
+    (("webhook", "operator"), ("agent", "brokers", "shim")),
+    (("install", "journey", "serving", "broker_class"), ("chart", "images")),
 )
 PYTEST = ("--timeout=600", "--tb=short", "--durations=40", "-p", "no:randomly")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.cluster.images.inputs import reference
 from tests.cluster.kube import until
-from tests.cluster.platform import Platform
+from tests.cluster.platform import Platform, wait_until_delivering
 
 PLAIN = ["source:app", "--host=0.0.0.0", "--port=8080", "--lifespan=off"]
 """The arguments of uvicorn for a source without the SDK."""
@@ -89,6 +89,7 @@ def offered(platform: Platform, tool: PodTool) -> Iterator[None]:
         until(lambda: kube.find("tool", tool.name), what="the Tool")
         kube.wait(f"tool/{tool.name}")
         until(lambda: tool.name in {each["name"] for each in platform.tools()["tools"]}, what="the offer")
+        wait_until_delivering(kube)
         yield
     finally:
         kube.run("delete", "deployment,service,configmap,trigger,eventtype", tool.name, "--ignore-not-found")

@@ -9,7 +9,7 @@ from tests.cluster.chart.charts import DEPLOY, Chart
 from tests.cluster.kube import until
 from tests.cluster.machine import programs
 from tests.cluster.machine.places import places
-from tests.cluster.platform import NAMESPACE, Platform
+from tests.cluster.platform import NAMESPACE, Platform, wait_until_delivering
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -36,6 +36,10 @@ def adapted(platform: Platform) -> Iterator[Platform]:
     platform.kube.within(NAMESPACE).run(
         "rollout", "status", "deployment/beckon-adapter", "--timeout=120s", timeout=140
     )
+    platform.kube.wait("ksvc/library", timeout=180)
+    wanted_tools = {"find_books", "reserve_book"}
+    until(lambda: offered(platform) >= wanted_tools, within=60, what="the tools in the catalogue")
+    wait_until_delivering(platform.kube)
     yield platform
     platform.kube.run("delete", "--wait=false", "-f", str(EXAMPLE))
     for one in made:
@@ -44,10 +48,6 @@ def adapted(platform: Platform) -> Iterator[Platform]:
 
 
 def test_an_api_is_called_as_a_tool(adapted: Platform) -> None:
-    adapted.kube.wait("ksvc/library", timeout=180)
-    adapted.kube.wait("tool/find.books", timeout=60)
-    until(lambda: offered(adapted) >= {"find_books", "reserve_book"}, what="the tools in the catalogue")
-
     found = adapted.call("find_books", {"subject": "physics"})
 
     assert found.status_code == 200, found.text
@@ -57,14 +57,10 @@ def test_an_api_is_called_as_a_tool(adapted: Platform) -> None:
 
 
 def test_a_model_asks_it(adapted: Platform) -> None:
-    until(lambda: offered(adapted) >= {"find_books"}, what="the tool in the catalogue")
-
     assert "find_books" in adapted.ask("Find books about physics")
 
 
 def test_what_the_model_can_mend_is_reported_in_the_words_of_the_api(adapted: Platform) -> None:
-    until(lambda: offered(adapted) >= {"reserve_book"}, what="the tool in the catalogue")
-
     refused = adapted.call("reserve_book", {"id": 999_999, "reader": "ada"})
 
     assert refused.status_code in (400, 404, 422, 502), refused.text

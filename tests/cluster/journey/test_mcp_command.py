@@ -15,7 +15,7 @@ from tests.cluster.images.mcp_command import SECRET, SERVER, built, imported
 from tests.cluster.kube import until
 from tests.cluster.machine.images import load
 from tests.cluster.machine.places import places
-from tests.cluster.platform import Platform
+from tests.cluster.platform import Platform, wait_until_delivering
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -78,11 +78,10 @@ def deployed(
     kube.wait(what, condition=condition, timeout=180)
     wanted = {f"{NAME}_{tool}" for tool in ("process", "secret", "end", "walk")}
     until(lambda: wanted <= offered(platform), within=60, what="the tools in the agent's catalogue")
-    # Knative's Subscriptions replace the subscribers of their channel as one list: those that change at the
-    # same time remove each other's entry for some seconds, although their Triggers are Ready.
+    wait_until_delivering(kube)
     until(lambda: platform.call(f"{NAME}_process", {}).status_code == 200, within=120, what="a first answer")
     yield Deployed(platform)
-    # For the same reason, the Subscriptions are gone before the next test makes others.
+    # Subscriptions that go must not remove those of the next test from their channel.
     kube.run("delete", "--cascade=foreground", "-f", str(manifests), timeout=120)
     kube.run("delete", "secret", f"mcp-{NAME}")
 

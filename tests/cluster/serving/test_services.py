@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.cluster.kube import Kube, condition, until
-from tests.cluster.platform import Platform
+from tests.cluster.platform import Platform, wait_until_delivering
 from tests.cluster.serving.services import Service
 
 Make = Callable[[Service], Service]
@@ -146,13 +146,14 @@ def revision(kube: Kube, name: str) -> str:
 
 
 def offered(platform: Platform, service: Service) -> None:
-    """Wait until a model is offered the tool."""
+    """Wait until a model is offered the tool, and its calls arrive."""
     wanted = service.name.replace("-", "_")
     until(
         lambda: wanted in {found["name"] for found in platform.tools()["tools"]},
         within=90,
         what=f"the tool {wanted}",
     )
+    wait_until_delivering(platform.kube)
 
 
 def asleep(platform: Platform, service: Service) -> None:
