@@ -1,6 +1,17 @@
 """What tests say and look for in the view Chat."""
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+
+from tests.patience import wait_until
+
+# The text for screen readers may be replaced before a test looks.
+_NOTE_ANNOUNCEMENTS = """
+window.announcements = [];
+new MutationObserver(() => {
+    const text = document.querySelector("[aria-live=polite]")?.textContent;
+    if (text && text !== announcements.at(-1)) announcements.push(text);
+}).observe(document, { subtree: true, childList: true, characterData: true });
+"""
 
 
 def ask(page: Page, question: str) -> None:
@@ -26,5 +37,10 @@ def card(page: Page, tool: str) -> Locator:
 
 
 def announced(page: Page, text: str) -> None:
-    """Wait until a screen reader gets this text."""
-    expect(page.locator("[aria-live=polite]")).to_contain_text(text)
+    """Wait until a screen reader has got this text."""
+    wait_until(lambda: any(text in each for each in page.evaluate("announcements")))
+
+
+def note_announcements(context: BrowserContext) -> None:
+    """Have the pages of a context note what they announce, for `announced`."""
+    context.add_init_script(_NOTE_ANNOUNCEMENTS)

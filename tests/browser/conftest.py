@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
+from tests.browser.chatting import note_announcements
 from tests.browser.proxy import Proxy
 from tests.e2e.conftest import Start, model, start_platform
 from tests.e2e.local_platform import LocalPlatform
@@ -105,6 +106,7 @@ def open_page(browser: Browser, problems: list[str]) -> Iterator[Open]:
     def open_one(url: str, **options: Any) -> Page:
         context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
         contexts.append(context)
+        note_announcements(context)
         context.set_default_timeout(PATIENCE * 1000)
         page = context.new_page()
         page.on("console", note)

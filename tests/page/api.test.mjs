@@ -71,6 +71,24 @@ test("an error has the agent's own sentence, in OpenAI's shape or as a problem d
     assert.deepEqual([problem.status, problem.message], [400, "The name is bad."]);
 });
 
+test("what is read is read once more where no answer came, and a write is not repeated", async () => {
+    const first = [];
+    routes["GET /v1/models"] = (_, response) =>
+        first.push(response) === 1 ? response.destroy() : sendJson(response, { data: [] });
+    routes["GET /gone"] = (_, response) => response.destroy();
+    routes["POST /v1/conversations"] = (_, response) => response.destroy();
+
+    assert.deepEqual(await get("v1/models"), { data: [] });
+    const unread = await failing(get("gone"));
+    const unwritten = await failing(post("v1/conversations", {}));
+
+    assert.deepEqual([unread.status, unwritten.status], [0, 0]);
+    assert.deepEqual(
+        requests.map((request) => request.route),
+        ["GET /v1/models", "GET /v1/models", "GET /gone", "GET /gone", "POST /v1/conversations"],
+    );
+});
+
 test("an error page of a proxy is reported by its status", async () => {
     routes["GET /proxy"] = (_, response) => response.writeHead(502).end("<html>");
     const error = await failing(get("proxy"));

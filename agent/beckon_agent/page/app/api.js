@@ -11,6 +11,8 @@ import { key, wanted } from "./session.js";
 /** @typedef {{ params?: Params, signal?: AbortSignal }} Options */
 /** @typedef {Partial<ErrorDocument> & Partial<ProblemDocument> & { problems?: string[], tools?: string[] }} ErrorBody */
 
+const AGAIN_MS = 300;
+
 /** A request that failed; `message` is the agent's own sentence. `status` is 0 where no answer came. */
 export class ApiError extends Error {
     /**
@@ -152,9 +154,25 @@ async function request(method, path, body, { signal, params, accept = "applicati
     /** @type {RequestInit} */
     const sent = { method, headers, signal, cache: "no-store", credentials: "same-origin" };
     if (body !== undefined) sent.body = JSON.stringify(body);
-    const response = await broken(fetch(address, sent), signal);
+    const response = await broken(fetchPatiently(address, sent), signal);
     if (response.ok) return response;
     throw await refused(response);
+}
+
+/**
+ * Fetches, and reads once more if no answer came. A browser fails all requests that wait for a connection when the
+ * network of its machine changes, as it does with each container that starts. To read again is safe (RFC 9110, 9.2.2).
+ * @param {URL} address
+ * @param {RequestInit} sent
+ */
+async function fetchPatiently(address, sent) {
+    try {
+        return await fetch(address, sent);
+    } catch (error) {
+        if (sent.method !== "GET" || sent.signal?.aborted) throw error;
+        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+        return fetch(address, sent);
+    }
 }
 
 /**

@@ -1,0 +1,44 @@
+// Runs before the page is drawn: a script or a style that does not arrive leaves the page empty or bare. That happens
+// when the network of this machine changes meanwhile, as it does with each container that starts. So the page is
+// loaded again once; if that fails, too, it says so.
+{
+    const STORAGE_KEY = "beckon.loaded-again";
+    const PAUSE_MS = 10_000;
+
+    /** Whether the page has been loaded again lately; the answer is true where this cannot be stored. */
+    function loadedAgain() {
+        try {
+            const last = Number(sessionStorage.getItem(STORAGE_KEY) ?? 0);
+            sessionStorage.setItem(STORAGE_KEY, String(Date.now()));
+            return Date.now() - last < PAUSE_MS;
+        } catch {
+            return true;
+        }
+    }
+
+    function report() {
+        const message = document.createElement("p");
+        const again = document.createElement("a");
+        message.className = "noscript";
+        message.role = "alert";
+        again.href = location.href;
+        again.textContent = "Load it again";
+        again.addEventListener("click", () => location.reload());
+        message.append("A part of this page did not arrive. Is the agent running? ", again);
+        document.body.replaceChildren(message);
+    }
+
+    addEventListener(
+        "error",
+        ({ target }) => {
+            const isPart =
+                target instanceof HTMLScriptElement ||
+                (target instanceof HTMLLinkElement && target.rel === "stylesheet");
+            if (!isPart) return;
+            if (!loadedAgain()) location.reload();
+            else if (document.body) report();
+            else addEventListener("DOMContentLoaded", report);
+        },
+        true,
+    );
+}

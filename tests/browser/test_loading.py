@@ -1,0 +1,32 @@
+"""A page whose files do not all arrive."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Open
+from tests.e2e.local_platform import LocalPlatform
+
+
+@pytest.mark.parametrize("part", ["app/session.js", "styles/base.css"])
+def test_a_page_whose_part_does_not_arrive_is_loaded_again(
+    open_page: Open, platform: LocalPlatform, part: str
+) -> None:
+    page = open_page("about:blank")
+    page.route(f"**/{part}", lambda route: route.abort("connectionreset"), times=1)
+
+    page.goto(platform.url)
+
+    expect(page.get_by_label("Your question")).to_be_visible()
+    expect(page.locator("body")).not_to_have_css("margin", "8px")
+
+
+def test_a_page_whose_part_never_arrives_says_so(open_page: Open, platform: LocalPlatform) -> None:
+    page = open_page("about:blank")
+    page.route("**/app/session.js", lambda route: route.abort("connectionrefused"))
+
+    page.goto(platform.url)
+
+    expect(page.get_by_role("alert")).to_contain_text("A part of this page did not arrive.")
+    page.unroute("**/app/session.js")
+    page.get_by_role("link", name="Load it again").click()
+    expect(page.get_by_label("Your question")).to_be_visible()
