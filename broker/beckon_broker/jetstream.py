@@ -33,7 +33,7 @@ from nats.js.api import (
 from nats.js.errors import BadRequestError
 
 from beckon_broker.envelope import Refused
-from beckon_broker.holdings import HeldDeliveries, PulledDelivery, reason
+from beckon_broker.held_deliveries import HeldDeliveries, PulledDelivery, reason
 from beckon_broker.log import (
     UNAVAILABLE,
     UNCERTAIN,
@@ -104,7 +104,7 @@ class JetStreamLog:
         self._stream: JetStreamContext = self._client.jetstream(timeout=_STORE_SECONDS)
         self._publisher = Publisher(self._client, _STORE_SECONDS)
         self._subjects = Subjects(options.stream)
-        self._holdings = HeldDeliveries(self._wake)
+        self._held = HeldDeliveries(self._wake)
         self._queues: Queues | None = None
         self._announced: dict[Queue, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -242,7 +242,7 @@ class JetStreamLog:
         return {
             "server": self._address,
             "problem": self.problem,
-            "held": len(self._holdings),
+            "held": len(self._held),
             "maxHeld": self._options.max_held,
         }
 
@@ -257,7 +257,7 @@ class JetStreamLog:
     async def close(self) -> int:
         """Close the connection, after what is written to it has gone; no event is lost."""
         if self._client.is_connected:
-            await self._holdings.acknowledge_all()
+            await self._held.acknowledge_all()
             await self._client.drain()
         else:
             await self._client.close()
@@ -270,16 +270,16 @@ class JetStreamLog:
 
     def _receiver(self, take: Take) -> Callable[[Msg], None]:
         def receive(message: Msg) -> None:
-            if self._holdings.recognise(message):
+            if self._held.recognise(message):
                 return
             try:
                 queued = decode(message.data)
             except ValueError:
                 logger.exception("message %s is no delivery that this broker can read", message.subject)
                 return  # it comes again after its lease, for a broker that may know it
-            delivery = PulledDelivery(queued, message, self._holdings, self.store)
+            delivery = PulledDelivery(queued, message, self._held, self.store)
             most = _MOST_TURNS * self._options.concurrency
-            if self._holdings.add(delivery) > most and queue_of(message.subject) is None:
+            if self._held.add(delivery) > most and queue_of(message.subject) is None:
                 task = asyncio.create_task(self._move(delivery, take))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -298,7 +298,7 @@ class JetStreamLog:
             await held.settle()
 
     def _room(self) -> int:
-        return self._options.max_held - len(self._holdings)
+        return self._options.max_held - len(self._held)
 
     async def _renew(self) -> None:
         while True:
@@ -306,7 +306,7 @@ class JetStreamLog:
             # Without a connection they would fill the buffer of what is to be sent, and come too late.
             if self._client.is_connected:
                 with contextlib.suppress(NatsError):
-                    await self._holdings.renew()
+                    await self._held.renew()
             end_if_cancelled()
 
     async def _connect(self) -> None:

@@ -130,7 +130,7 @@ class Replies:
             logger.debug("%s: an event of the Broker", request.path, extra=ids_in(request.headers))
         if request.path.startswith(RECEIPTS):
             return self._receipts.handle(request, respond)
-        dealt = self._handle_post(request)
+        dealt = self._answer_request(request)
         if isinstance(dealt, Answer):
             respond(dealt)
         else:
@@ -152,7 +152,7 @@ class Replies:
         self._metrics.reply("too_large")
         return responses.too_large(limit)
 
-    def _handle_post(self, request: Request) -> _NowOrLater:
+    def _answer_request(self, request: Request) -> _NowOrLater:
         if request.path not in (REPLIES, DEAD_LETTERS, PROGRESS):
             hint = f"POST events to {REPLIES}, {DEAD_LETTERS} or {PROGRESS}"
             return self._status.answer(request) or responses.no_such_path(hint)

@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from beckon_broker.envelope import BrokerName, seal
-from beckon_broker.holdings import HeldDeliveries
+from beckon_broker.held_deliveries import HeldDeliveries
 from beckon_broker.jetstream import JetStreamLog, JetStreamOptions
 from beckon_broker.log import QueuedDelivery
 from beckon_broker.pull import Pull

@@ -32,21 +32,19 @@ Store = Callable[[QueuedDelivery], Awaitable[None]]
 class PulledDelivery:
     """A delivery that this process has pulled. `store` puts one into the log anew; it raises `NatsError`."""
 
-    def __init__(
-        self, queued: QueuedDelivery, message: Msg, holdings: "HeldDeliveries", store: Store
-    ) -> None:
+    def __init__(self, queued: QueuedDelivery, message: Msg, held: "HeldDeliveries", store: Store) -> None:
         self.queued = queued
         self.message = message
         self.id = message_id(message)
         self.lost_before = message.metadata.num_delivered > 1
-        self._holdings = holdings
+        self._held = held
         self._store = store
 
     async def settle(self) -> None:
         """Remove the delivery from its stream. Without a connection, it is removed when it comes again."""
-        self._holdings.remove(self, is_settled=True)
+        self._held.remove(self, is_settled=True)
         if queue_of(self.message.subject) is None:
-            self._holdings.acknowledge_soon(self.message)
+            self._held.acknowledge_soon(self.message)
         else:  # the server holds the next one of a queue back until then
             await acknowledge(self.message)
 
@@ -56,7 +54,7 @@ class PulledDelivery:
             await self._store(replace(self.queued, attempts=attempts, begun=begun))
         except (NatsError, TimeoutError) as error:
             logger.warning("event %s waits for its lease: %s", self.queued.envelope.event.id, reason(error))
-            self._holdings.remove(self, is_settled=False)
+            self._held.remove(self, is_settled=False)
         else:
             await self.settle()
 
@@ -66,27 +64,27 @@ class HeldDeliveries:
 
     def __init__(self, make_room: Callable[[], None]) -> None:
         self._make_room = make_room
-        self._held: dict[str, PulledDelivery] = {}
-        self._held_of: Counter[Key] = Counter()
+        self._by_id: dict[str, PulledDelivery] = {}
+        self._count_of: Counter[Key] = Counter()
         self._settled: dict[str, None] = {}
         self._over: list[Msg] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._by_id)
 
-    def add(self, held: PulledDelivery) -> int:
+    def add(self, delivery: PulledDelivery) -> int:
         """Hold a delivery, and return how many of its Trigger are held now."""
-        self._held[held.id] = held
-        self._held_of[held.queued.trigger] += 1
-        return self._held_of[held.queued.trigger]
+        self._by_id[delivery.id] = delivery
+        self._count_of[delivery.queued.trigger] += 1
+        return self._count_of[delivery.queued.trigger]
 
-    def remove(self, held: PulledDelivery, *, is_settled: bool) -> None:
+    def remove(self, delivery: PulledDelivery, *, is_settled: bool) -> None:
         """Hold a delivery no longer. One that is settled is not carried out again."""
-        if self._held.pop(held.id, None) is not None:
-            self._held_of[held.queued.trigger] -= 1
+        if self._by_id.pop(delivery.id, None) is not None:
+            self._count_of[delivery.queued.trigger] -= 1
         if is_settled:
-            self._settled[held.id] = None
+            self._settled[delivery.id] = None
             if len(self._settled) > _REMEMBERED:
                 del self._settled[next(iter(self._settled))]
         self._make_room()
@@ -114,7 +112,7 @@ class HeldDeliveries:
 
     def recognise(self, message: Msg) -> bool:
         """Return True if a delivery is held or settled; one that is settled is removed again."""
-        delivery = self._held.get(key := message_id(message))
+        delivery = self._by_id.get(key := message_id(message))
         if delivery is not None:
             delivery.message = message
         elif key in self._settled:
@@ -125,7 +123,7 @@ class HeldDeliveries:
 
     async def renew(self) -> None:
         """Renew the leases of all deliveries that are held; raises `NatsError`."""
-        for delivery in list(self._held.values()):
+        for delivery in list(self._by_id.values()):
             await delivery.message.in_progress()
 
 
