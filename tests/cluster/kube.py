@@ -106,6 +106,17 @@ class Kube:
         self.run("wait", *what, f"--for=condition={condition}", limit, timeout=timeout + 10)
 
 
+def wait_until_established(kube: Kube, definition: str) -> None:
+    """Wait until the API server serves a CustomResourceDefinition.
+
+    `kubectl wait` fails at once on a definition that has no conditions yet.
+    """
+    until(
+        lambda: condition(kube.find("crd", definition), "Established")[0] == "True",
+        what=f"the condition Established of {definition}",
+    )
+
+
 def condition(resource: Mapping[str, Any] | None, name: str) -> tuple[str, str, str]:
     """Return status, reason and message of a condition; three empty strings without it."""
     conditions = ((resource or {}).get("status") or {}).get("conditions") or []

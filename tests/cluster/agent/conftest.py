@@ -7,7 +7,7 @@ import pytest
 
 from tests.agent.model_server import ModelServer, model_server
 from tests.cluster.agent.service import ROOT
-from tests.cluster.kube import Kube
+from tests.cluster.kube import Kube, wait_until_established
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def definitions(kube: Kube) -> None:
     for number, name in ((200, "tool"), (201, "agent")):
         if kube.find("crd", f"{name}s.beckon.dev") is None:
             kube.apply(ROOT / "deploy" / f"{number}-crd-{name}.yaml")
-        kube.wait(f"crd/{name}s.beckon.dev", condition="Established")
+        wait_until_established(kube, f"{name}s.beckon.dev")
 
 
 @pytest.fixture

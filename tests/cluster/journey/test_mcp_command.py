@@ -23,8 +23,8 @@ SINK = "K_SINK"
 NAME = "wild"
 # What runs the server: the options of its import, and what becomes ready or available.
 KINDS = {
-    "Service of Knative": ((), f"ksvc/mcp-{NAME}", "Ready"),
     "Deployment": (("--deployment",), f"deployment/mcp-{NAME}", "Available"),
+    "Service of Knative": ((), f"ksvc/mcp-{NAME}", "Ready"),
 }
 
 
@@ -81,8 +81,7 @@ def deployed(
     wait_until_delivering(kube)
     until(lambda: platform.call(f"{NAME}_process", {}).status_code == 200, within=120, what="a first answer")
     yield Deployed(platform)
-    # Subscriptions that go must not remove those of the next test from their channel.
-    kube.run("delete", "--cascade=foreground", "-f", str(manifests), timeout=120)
+    kube.run("delete", "-f", str(manifests), timeout=120)
     kube.run("delete", "secret", f"mcp-{NAME}")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.kube import Kube, until
+from tests.cluster.kube import Kube, until, wait_until_established
 from tests.cluster.operator.account import Account, lend, take_back
 from tests.cluster.platform import NAMESPACE, ROOT
 
@@ -18,7 +18,7 @@ def _alone(kube: Kube) -> Iterator[None]:
     found = installed.find("deployment", "beckon-operator")
     if found is None:
         kube.run("apply", "-f", str(ROOT / "deploy" / "200-crd-tool.yaml"))
-        kube.run("wait", "crd/tools.beckon.dev", "--for=condition=Established", "--timeout=30s")
+        wait_until_established(kube, "tools.beckon.dev")
         yield
         return
     installed.run("scale", "deployment/beckon-operator", "--replicas=0")
