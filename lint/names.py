@@ -1,10 +1,11 @@
 """Refuse names that a new reader cannot know, in the product's Python.
 
-Three rules, for every room (the folders ROOM/beckon_ROOM); tests are not checked:
+Four rules, for every room (the folders ROOM/beckon_ROOM); tests are not checked:
 
   word      a function, class, argument, variable, attribute or module has a banned word in its name
   namesake  a class has the name of a class in another module of its room
   fragment  a module of less than 60 lines is imported by exactly one other: it belongs there
+  absent    a docstring has a name in backticks that the code near it does not have
 
 The cure is a standard term: docs/glossary.md lists those of this code base, and the banned words with
 what to write instead.
@@ -21,11 +22,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from lint.docstrings import find_absent_names
 from lint.rules import Finding, find_all
 from lint.source import ROOT, BadSource, read_modules
 
 EXCEPTIONS = Path(__file__).with_name("exceptions.txt")
-_RULES = ("word", "namesake", "fragment")
+_RULES = ("word", "namesake", "fragment", "absent")
 
 
 class BadList(Exception):
@@ -113,7 +115,8 @@ def main(arguments: list[str] | None = None) -> int:
     path = shorten(options.exceptions)
     try:
         exceptions = read_exceptions(path)
-        findings = find_all(read_modules(options.root))
+        modules = read_modules(options.root)
+        findings = sorted([*find_all(modules), *find_absent_names(modules)])
         if options.prune:
             exceptions = prune(path, exceptions, findings)
     except (BadSource, BadList, OSError, UnicodeDecodeError) as error:

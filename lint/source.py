@@ -47,7 +47,7 @@ def find_importers(modules: Iterable[Module]) -> dict[str, set[str]]:
     """Return for each module, by its name, the names of the modules that import it."""
     importers: dict[str, set[str]] = {module.name: set() for module in modules}
     for module in modules:
-        for name in _imported_names(module.tree):
+        for name in imported_names(module.tree):
             if name in importers and name != module.name:
                 importers[name].add(module.name)
     return importers
@@ -63,7 +63,8 @@ def _read_module(root: Path, path: Path) -> Module:
     return Module(PurePosixPath(path.as_posix()), name, text.count("\n"), tree)
 
 
-def _imported_names(tree: ast.Module) -> set[str]:
+def imported_names(tree: ast.Module) -> set[str]:
+    """Return the names of the modules that a module imports, and of what it imports from them."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

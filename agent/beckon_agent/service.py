@@ -55,7 +55,7 @@ class Service:
             await self.limits.admit_call(hosted.agent, current_principal().id)
 
     async def dismiss_run(self, hosted: AgentHandle, run_id: str) -> None:
-        """Release the reservation of `admit` for a run not begun."""
+        """Release the reservation of `admit_request` for a run not begun."""
         if self.limits is not None:
             await self.limits.settle_tokens(hosted.agent, current_principal().id, run_id, 0)
 
@@ -68,7 +68,7 @@ class Service:
         context: RunContext | None = None,
         admitted: str = "",
     ) -> AsyncGenerator[RunEvent]:
-        """Run an agent over a conversation, admitted before by `admit`.
+        """Run an agent over a conversation, admitted before by `admit_request`.
 
         `admitted` is the id used for that; a stored run was admitted under its own id. Raises `NoRoom` before
         anything has happened, and `LimitReached` when its tokens are used up.
@@ -88,7 +88,7 @@ class Service:
     async def call_tool(
         self, hosted: AgentHandle, name: str, arguments: str, *, approved: bool = False
     ) -> CallFinished:
-        """Make one call without a model, as an agent would. Raises the same errors as `admit`.
+        """Make one call without a model, as an agent would. Raises what `admit_request` raises.
 
         `approved` is True if a person has allowed this call.
         """

@@ -26,7 +26,7 @@ _MODELS = orjson.dumps({"object": "list", "data": [{"id": "bench", "object": "mo
 
 
 class ModelServer:
-    """The ASGI application, and what it was sent last; `asked` counts the requests."""
+    """The ASGI application, and what it was sent last; `requests` counts what came."""
 
     def __init__(self) -> None:
         self.requests = 0

@@ -1,4 +1,4 @@
-"""The start of `beckon`: an interrupt prints no traceback.
+"""The start of the command line: an interrupt prints no traceback.
 
 This covers the imports as well, which happen inside the handler.
 """
@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Run `beckon`; 130 when interrupted."""
+    """Run the command line; exit with 130 when interrupted."""
     try:
         importlib.import_module("beckon_cli.entry").main()
     except KeyboardInterrupt:

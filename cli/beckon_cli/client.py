@@ -283,7 +283,7 @@ class StoredAnswer:
 
     @property
     def id(self) -> str:
-        """The id of the response, with the prefix `resp_`."""
+        """The id of the response, as the agent gave it."""
         return str(self.document["id"])
 
     @property

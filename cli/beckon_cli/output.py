@@ -19,7 +19,7 @@ from beckon_runtime.terminal import printable
 
 
 class SafeConsole(Console):
-    """A console for text of strangers, and for readers like `head`, which may close the pipe early.
+    """A console for text of strangers, and for readers of a pipe that may close it early.
 
     On a terminal it makes control characters visible. A file or a program gets the text as it is. Brackets in
     a text are never markup of Rich: a style is that of the call, or of a `Text`.
@@ -52,7 +52,7 @@ err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 def own_command(*, from_any_folder: bool = False) -> str:
     """Return the command by which the user can run `beckon` again, in this folder or in any.
 
-    `uvx` and `uv run` set `UV`, and put their environment on the PATH of this process alone.
+    uv sets `UV` where it runs a command in an environment that is on the PATH of this process alone.
     """
     if shutil.which("beckon") and "UV" not in os.environ:
         return "beckon"

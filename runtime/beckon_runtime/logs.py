@@ -124,7 +124,7 @@ class _ReadableFormatter(logging.Formatter):
 class _WithFields(logging.Filter):
     """Adds the context fields to every record.
 
-    They are the fields of `about`, and those returned by `fields`. All records pass.
+    They are those of `log_context` and `extend_log_context`, and those that `fields` returns.
     """
 
     def __init__(self, fields: Fields) -> None:

@@ -1,9 +1,9 @@
 """The call that an event answers, by the token in one of its attributes.
 
-The reply attribute (`replyid`) decides. Services that do not know it may copy the correlation attribute of
-the call, or have an attribute of their own, which the EventType names. But the call itself bears the token,
-too, and so may an event that another service makes of it. A reply has another type than its call; and where
-the EventType names an attribute, no other one counts.
+The reply attribute of the settings decides. Services that do not know it may copy the correlation attribute
+of the call, or have an attribute of their own, which the EventType names. But the call itself bears the
+token, too, and so may an event that another service makes of it. A reply has another type than its call; and
+where the EventType names an attribute, no other one counts.
 """
 
 import re

@@ -97,7 +97,7 @@ class Answer:
 
 @dataclass(slots=True)
 class RunningAgent:
-    """An agent that serves; `asked` are the requests to its model."""
+    """An agent that serves; `requests` are those to its model."""
 
     url: str
     service: Service

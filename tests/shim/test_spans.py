@@ -15,7 +15,7 @@ EVENT = [(b"ce-id", b"call-1"), (b"ce-source", b"/agents/a"), (b"ce-type", b"wea
 
 
 class Answering:
-    """A handler that answers at once, with so many pieces before the last; `asked` are the requests."""
+    """A handler that answers at once, with so many pieces before the last; `requests` are those that came."""
 
     def __init__(self, status: int, outcome: str, pieces: int = 0) -> None:
         self._answer = Answer(status, [], b"", outcome)

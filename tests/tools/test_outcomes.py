@@ -201,7 +201,7 @@ async def test_a_call_whose_replica_was_killed_is_run_by_another_one_after_the_l
 
 
 class Watched:
-    """A ledger whose renewals are counted; what `before` does comes first."""
+    """A ledger whose renewals are counted, and which another replica may take over."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger

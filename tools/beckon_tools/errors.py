@@ -16,7 +16,7 @@ class ToolError(Exception):
 class OutcomeUnknown(ToolError):
     """A failure of a call with unknown effect.
 
-    The model reads the reason `outcome_unknown`, which does not invite another call.
+    The model reads `Reason.OUTCOME_UNKNOWN`, which does not invite another call.
     """
 
 

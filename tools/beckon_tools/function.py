@@ -1,4 +1,4 @@
-"""A tool as a Knative Function, for the Python runtime of `func`.
+"""A tool as a Knative Function, for the Python runtime of Functions.
 
 The runtime needs a file `function/func.py`:
 

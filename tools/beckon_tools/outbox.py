@@ -214,7 +214,7 @@ class Outbox:
             await asyncio.sleep(max(pause, 0.05))
 
     def start_background(self) -> "asyncio.Task[None]":
-        """Start `run` in the background of this event loop, once. It ends with the loop."""
+        """Start `run_forever` in the background of this event loop, once. It ends with the loop."""
         tasks = _running.setdefault(asyncio.get_running_loop(), {})
         task = tasks.get(self.path)
         if task is None or task.done():

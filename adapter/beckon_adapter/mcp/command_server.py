@@ -166,7 +166,7 @@ Noticed = Callable[[], None]
 
 
 class CommandServer:
-    """Runs one process for all calls, from the first call or `keep` on."""
+    """Runs one process for all calls, from the first call or from `keep_running` on."""
 
     def __init__(self, server: NamedServer, noticed: Noticed = lambda: None) -> None:
         program, *words = server.command

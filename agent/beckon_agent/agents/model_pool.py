@@ -65,7 +65,7 @@ class SharedModel:
                     yield item
 
     def hold_model(self) -> None:
-        """Keep the model open until `release`."""
+        """Keep the model open until `release_model`."""
         self.holders += 1
 
     def release_model(self) -> None:

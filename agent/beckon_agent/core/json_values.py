@@ -138,7 +138,7 @@ def clean_strings(value: object, depth: int = 0) -> object:
 
 
 def first_piece(source: Mapping[str, object], *keys: str) -> str:
-    """Return the first non-empty string among these members, as `piece` does."""
+    """Return the first non-empty string among these members; it may have halves of surrogate pairs."""
     for key in keys:
         value = source.get(key)
         if value and isinstance(value, str):

@@ -72,7 +72,7 @@ _sending: ContextVar[Mapping[str, AttributeValue]] = ContextVar("sending")
 
 @contextmanager
 def propagate_attributes(attributes: Mapping[str, AttributeValue]) -> Iterator[None]:
-    """Set the attributes of events sent by this task. `onward` makes them."""
+    """Set the attributes of events sent by this task; `CallBudget.to_attributes` makes them."""
     token = _sending.set(attributes)
     try:
         yield

@@ -176,7 +176,7 @@ WithLog = Callable[[Callable[[LogEntries], Awaitable[None]]], Awaitable[None]]
 class StoredCheckpoints:
     """Stores the checkpoints of one run for its holder.
 
-    `turn`, `sending` and `accepted` raise `NotHeld` once another process has the run.
+    `record_turn`, `record_sending` and `record_acceptance` raise `NotHeld` once another process has the run.
     """
 
     def __init__(

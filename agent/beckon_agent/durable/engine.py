@@ -85,7 +85,7 @@ class RunEngine:
         self._begun = time.monotonic()
 
     async def start(self, ask: Ask) -> StoredRun:
-        """Store and begin a run. Raises the errors of `Service.admit` and of storing it."""
+        """Store and begin a run. Raises the errors of `Service.admit_request` and of storing it."""
         await self._service.admit_request(ask.hosted, ask.run.id)
         client_tools = tuple(ask.client_tools) or ask.options.client_tools
         options = replace(ask.options, client_tools=client_tools)

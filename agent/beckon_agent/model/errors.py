@@ -67,7 +67,7 @@ class ModelOverloaded(ModelUnavailable):
 
 
 class StreamBroken(ModelError):
-    """The answer broke off after its beginning was shown; its cause is `__cause__`."""
+    """The answer broke off after its beginning was shown; the error it is raised from is the cause."""
 
 
 class ModelAuthError(ModelError):

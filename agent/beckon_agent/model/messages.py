@@ -1,10 +1,10 @@
 """Repair of a conversation for the strictest server.
 
-One bad turn must never spoil a conversation. First `paired` pairs calls with their results: a stored
+One bad turn must never spoil a conversation. First `pair_calls` pairs calls with their results: a stored
 conversation may hold a call without its result because the run was interrupted, a result without its call
 because the beginning was cut off, arguments that are no JSON, a name that the model made up, or an id given
-twice. Servers answer all of these with 400, for this turn and every later one. Then `repair` fits the rest to
-the profile of the server. Both leave alone what is in order, and what they changed once stays so.
+twice. Servers answer all of these with 400, for this turn and every later one. Then `repair_messages` fits
+the rest to the profile of the server. Both leave alone what is in order, and what they changed once stays so.
 """
 
 import re

@@ -172,7 +172,7 @@ def _merge_objects(old: Mapping[str, object], new: Mapping[str, object]) -> dict
 
 
 class AnswerReader:
-    """Reads one answer; `finish` closes it, and `turn` returns the `Turn`."""
+    """Reads one answer; `finish` closes it, and `to_turn` returns the `Turn`."""
 
     def __init__(self) -> None:
         self.spoke = False

@@ -80,8 +80,8 @@ class Transport:
     ) -> AsyncGenerator[Mapping[str, object]]:
         """Send a chat completion request; yield the payloads of its answer.
 
-        `whole` is called when the server marks the answer as complete (`sse.payloads`). Raises `ModelError`
-        for every failure of the exchange.
+        `whole` is called when the server marks the answer as complete (`sse.read_payloads`). Raises
+        `ModelError` for every failure of the exchange.
         """
         begun = recorded = False
         headers = {**self._headers, "content-type": "application/json", **trace_header()}

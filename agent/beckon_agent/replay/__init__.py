@@ -1,6 +1,6 @@
 """A stored run replayed by today's engine with the recorded model and tools.
 
-`recording` reads a run with everything stored of it, `model` answers from it, `player` runs a private engine
-over a temporary store, and `compare` compares the two recordings. `live` makes the calls for real beside
-that. No HTTP here.
+`recording` reads a run with everything stored of it, and `player` runs a private engine over a temporary
+store. The model and the tools of that run are in `callers`: they answer as recorded, or make the calls for
+real. `compare` compares the two recordings. No HTTP here.
 """

@@ -97,7 +97,7 @@ class TextCallFilter:
 
     @property
     def is_slow(self) -> bool:
-        """True if `allows` may take more than a few milliseconds."""
+        """True if `allow_calls` may take more than a few milliseconds."""
         # Written at once: to visit each value of twenty declarations would take a millisecond.
         return len(to_json(self._request)) > _SEARCHED_AT_ONCE
 

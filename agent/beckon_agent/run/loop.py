@@ -85,7 +85,7 @@ class OutOfTime(Exception):
 
 
 class Run:
-    """One run of an agent over a conversation: `events()` is iterated once."""
+    """One run of an agent over a conversation: `stream_events` is iterated once."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ MOST_TARGETS = 10
 class PushTarget:
     """An address of a run's client, with its name and credentials.
 
-    `token` is sent in a header of its own, `scheme` and `credentials` in `Authorization`.
+    `token` is sent in a header of its own, `scheme` and `credentials` in that of authorization.
     """
 
     id: str

@@ -112,7 +112,7 @@ class Metrics:
         self._requests.labels(route or "(none)", status).inc()
 
     def limit_reached(self, agent: str, limit: str) -> None:
-        """Count a limit reached: `requests`, `tokens`, `tool_calls`, `rate` or `concurrency`."""
+        """Count a limit reached, by the names in docs/operate.md."""
         self._limits.labels(agent, limit).inc()
 
     def count_origin(self, agent: str, origin: CallOrigin) -> None:
@@ -160,7 +160,7 @@ class Metrics:
         self._resumed.labels("loss" if lost else "wait").inc()
 
     def late_reply(self, outcome: str) -> None:
-        """Count a late reply: `taken`, `repeated`, `reported`, `unknown` or `refused`."""
+        """Count a late reply, by the outcomes in docs/operate.md."""
         self._late.labels(outcome).inc()
 
     def to_text(self, *, tools: int, running: int) -> bytes:

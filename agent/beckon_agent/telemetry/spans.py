@@ -84,7 +84,7 @@ class during:  # noqa: N801  # read as a statement: with during(…)
 
     Its parent is the current span, or the span of a given context. This is a class because it takes half the
     time of nested generators. Do not use it around the items of a generator, which may run in several tasks:
-    see `within`.
+    see `iterate_within`.
     """
 
     __slots__ = ("_attributes", "_kind", "_name", "_parent", "_span", "_token")

@@ -1,4 +1,4 @@
-"""The commands of `beckon`, one module each.
+"""The commands, one module each.
 
 The code they share is in the package above.
 """

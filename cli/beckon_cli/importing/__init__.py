@@ -1,6 +1,6 @@
 """Import of tools: descriptions of other systems, written as manifests.
 
-Each kind of source has a package of its own, whose `finding` reads it and returns the `candidates`. The
-other modules serve every kind of source: `manifests`, `files`, `needs` (settings for the adapter's owner),
-`summary`. The modules here read and compute; only `files` writes.
+Each kind of source has a package or a module of its own, which reads it and returns the `candidates`. The
+other modules are for every kind: `documents` are read from files and URLs, `manifests` makes and writes
+files, and `report` compares them with those of the folder, and lists what the adapter's owner has to set.
 """

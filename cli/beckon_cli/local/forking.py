@@ -119,7 +119,7 @@ def _close_inherited() -> None:
 
 
 def _show_as(libc: ctypes.CDLL, module: str) -> None:
-    """Write the command over the inherited one, which `ps` and `top` show."""
+    """Write the command over the inherited one, which the lists of processes show."""
     libc.prctl(_SET_NAME, module.encode()[:_LONGEST_NAME])
     fields = Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()
     begin, end = map(int, fields[_ARGUMENTS])

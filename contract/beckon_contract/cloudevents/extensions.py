@@ -203,7 +203,7 @@ def is_media_type(text: str | None, *, subtype: bool = True) -> bool:
 
     No text at all means JSON.
 
-    Without `subtype` it needs no slash: Go's mime package, and with it Knative's ingress, takes `xyz`.
+    Without `subtype` it needs no slash: Go's mime package, and with it Knative's ingress, takes one word.
     """
     if text in (None, "application/json"):
         return True

@@ -67,7 +67,7 @@ async def _json_body(request: web.Request) -> bytes:
 
 
 class WebhookService:
-    """The webhook, served by `run` until its stop event.
+    """The webhook, served by `run_until` until its stop event.
 
     `url` and `health_url` are the addresses in use, and empty before.
     """

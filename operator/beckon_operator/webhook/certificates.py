@@ -51,7 +51,7 @@ def to_pem(certificate: x509.Certificate) -> bytes:
 
 
 def read_certificate(pem: bytes) -> x509.Certificate:
-    """Read one certificate; raise `Unusable`."""
+    """Read one certificate; raise `UnusableCertificates`."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError:
@@ -61,7 +61,7 @@ def read_certificate(pem: bytes) -> x509.Certificate:
 def read_pair(certificate_pem: bytes, key_pem: bytes) -> CertificatePair:
     """Read a certificate and its private key.
 
-    Raises `Unusable` if one cannot be read, or the key is that of another certificate.
+    Raises `UnusableCertificates` if one cannot be read, or the key is that of another certificate.
     """
     certificate = read_certificate(certificate_pem)
     try:
@@ -246,7 +246,7 @@ class CertificateSet:
 
 
 def read_certificate_set(data: Mapping[str, bytes]) -> CertificateSet | None:
-    """Read the data of the Secret, `None` if it is empty. Raises `Unusable` for anything broken."""
+    """Read the data of the Secret, `None` if it is empty; raise `UnusableCertificates` for broken data."""
     if not data:
         return None
     authority, serving = _read_pair(data, _CURRENT), _read_pair(data, _SERVING)

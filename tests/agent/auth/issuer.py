@@ -60,7 +60,7 @@ def ed_key(kid: str = "ed") -> SigningKey:
 
 @dataclass
 class Issuer:
-    """The issuer: `jwks` is what it publishes, `fetched` counts the requests for its keys."""
+    """The issuer: it publishes `keys` and `more_jwks`, and `fetched` counts the requests for them."""
 
     url: str = ""
     keys: list[SigningKey] = field(default_factory=lambda: [ec_key()])

@@ -20,7 +20,7 @@ AGENT = Agent("a", "default", "", RunLimits(), terms(quotas=[QUOTA]))
 
 
 class Saying:
-    """A model that streams two texts and then its usage; `asked` counts its answers."""
+    """A model that streams two texts and then its usage; `requests` counts its answers."""
 
     name = "saying"
 

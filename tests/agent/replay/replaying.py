@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 @dataclass(slots=True)
 class Replaying:
-    """A service whose runs are stored; `asked` of its agent are the requests to the model."""
+    """A service whose runs are stored; `agent.requests` are those to the model."""
 
     agent: RunningAgent
     engine: RunEngine

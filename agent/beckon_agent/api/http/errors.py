@@ -149,7 +149,7 @@ def _find_cure(error: ModelError) -> str:
 
 
 def openai_responses(**meanings: str) -> Answers:
-    """Return the OpenAPI of error answers in OpenAI's shape, as `errors`."""
+    """Return the OpenAPI of error answers in OpenAI's shape; see `describe_errors`."""
     return describe_errors(ErrorDocument, "application/json", **meanings)
 
 
@@ -203,7 +203,7 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_responses(**meanings: str) -> Answers:
-    """Return the OpenAPI of error answers as problem documents, as `errors`."""
+    """Return the OpenAPI of error answers as problem documents; see `describe_errors`."""
     return describe_errors(ProblemDocument, MEDIA_TYPE, **meanings)
 
 

@@ -69,7 +69,7 @@ def schema_reference(kind: type) -> dict[str, Any]:
 def describe_errors(kind: type, media_type: str, **meanings: str) -> Answers:
     """Return the description of error answers with documents of one type.
 
-    Each argument is a description, with the status as its name, such as `_404`.
+    Each argument is a description; its name is an underscore and the status.
     """
     content = {media_type: {"schema": schema_reference(kind)}}
     return {

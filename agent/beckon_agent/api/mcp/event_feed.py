@@ -43,7 +43,7 @@ class StoredEvent:
 
     @cached_property
     def occurrence(self) -> dict[str, Any]:
-        """The members of an `EventOccurrence`, without a cursor. `data` is the whole CloudEvent.
+        """The members of an EventOccurrence (SEP-3415), without a cursor. `data` is the whole CloudEvent.
 
         A `source` and an `id` together name an event (CloudEvents 1.0, id). A source has no spaces.
         """

@@ -111,7 +111,7 @@ class McpSettings:
 
 
 class McpFace:
-    """Serves `/mcp` and `/mcp/{agent}`; `serving` must be entered for as long as it does."""
+    """Serves `/mcp` and `/mcp/{agent}`; `serve_sessions` must be entered for as long as it does."""
 
     def __init__(self, service: Service, settings: McpSettings) -> None:
         self._service = service
@@ -301,7 +301,7 @@ _THIS_MACHINE = r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?"
 def mount_mcp(app: FastAPI, service: Service, settings: McpSettings) -> McpFace:
     """Serve MCP at `/mcp` and `/mcp/{agent}`.
 
-    Enter the returned object's `serving` in the lifespan of the app.
+    Enter the returned object's `serve_sessions` in the lifespan of the app.
     """
     face = McpFace(service, settings)
     # For clients that are web pages; whether their requests are served decides `OriginPolicy`.

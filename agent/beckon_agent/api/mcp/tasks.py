@@ -84,7 +84,7 @@ class TaskMethods:
         """Create a task for a call, if its client takes one.
 
         It is one if its tool may be slow, or if a person at the client has to allow it. Returns the members
-        of a `CreateTaskResult` once the task is stored, else `None`. Raises the errors of `Engine.start`.
+        of a CreateTaskResult once the task is stored, else `None`. Raises the errors of `Engine.start`.
         """
         if not declares_tasks(context):
             return None
@@ -178,7 +178,7 @@ class TaskMethods:
         return run
 
     async def _describe_task(self, context: Context, run: StoredRun) -> dict[str, object]:
-        """Return the members of a `DetailedTask`."""
+        """Return the members of a DetailedTask."""
         past = await self._calls.store.runs.load_past(run.id)
         members = task_members(run, past.calls, self._calls.keep_seconds)
         if members["status"] == "input_required":

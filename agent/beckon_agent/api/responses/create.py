@@ -344,7 +344,7 @@ class ResponseCreator:
     async def _find_item(
         self, reference: Item, items_of_runs: dict[str, dict[str, Item]], owner: str, place: str
     ) -> Item:
-        """Return the item of a reference. `said` caches the items of the runs already read, by run id."""
+        """Return the item of a reference. `items_of_runs` caches the items of runs by their ids."""
         item_id = str(reference["id"])
         run_id = run_of_item(item_id)
         if run_id is not None and run_id not in items_of_runs:

@@ -121,7 +121,7 @@ def list_page(
 ) -> ListPage[Listed]:
     """Return one page of a list in OpenAI's shape.
 
-    `found` has one item more than `limit` if there are more.
+    `records` has one item more than `limit` if there are more.
     """
     shown = [document(item) for item in records[:limit]]
     return {

@@ -110,7 +110,7 @@ _IGNORED = get_args(Ignored)
 class IgnoredItem(BaseModel):
     """An item of an earlier response without a part in the conversation.
 
-    Approval responses at the end of an input are decisions, see `approvals`.
+    Approval responses at the end of an input are decisions, see `create.read_answers`.
     """
 
     type: Ignored

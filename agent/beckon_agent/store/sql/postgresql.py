@@ -2,8 +2,8 @@
 
 The driver reads the address itself, with all options of libpq.
 
-A piece of work runs in one greenlet from the pool and back to it: `AsyncConnection` would start one for every
-step of that, and take a third more of the processor.
+A piece of work runs in one greenlet from the pool and back to it: SQLAlchemy's own asynchronous connection
+would start one for every step of that, and take a third more of the processor.
 """
 
 from collections.abc import Callable

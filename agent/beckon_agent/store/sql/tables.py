@@ -5,7 +5,7 @@ and refers to the segment before it. `opening` is the beginning of its first que
 both sides for the search. So a run shares its past with all runs that follow the same one, and can be deleted
 while they keep it. A segment that no run, conversation or later segment needs is deleted.
 
-PostgreSQL's text takes neither NUL nor a lone surrogate, and its `jsonb` neither, nor does it keep every
+PostgreSQL's text takes neither NUL nor a lone surrogate, and its jsonb neither, nor does it keep every
 number as it was written. So documents are ASCII JSON in a text column, and the rare string with such a
 character is escaped.
 """

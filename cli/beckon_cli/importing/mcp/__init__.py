@@ -1,5 +1,6 @@
 """From the tools of an MCP server to EventTypes, Triggers and rules for the bridge.
 
-`reading` asks the server, `tools` makes EventTypes of its tools, `bridge` is the Service of a server that
-is a command, `recipe` and `project` make its image. Nothing here knows the command line.
+`tools` lists them and makes EventTypes of them; `sign_in` is for a server that requires OAuth. For a server
+that is a command, `service` is its Service, and `project` makes its image with what `packages` has read.
+Nothing here knows the command line.
 """
