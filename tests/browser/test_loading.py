@@ -20,6 +20,26 @@ def test_a_page_whose_part_does_not_arrive_is_loaded_again(
     expect(page.locator("body")).not_to_have_css("margin", "8px")
 
 
+def test_a_style_of_others_that_does_not_arrive_changes_nothing(
+    open_page: Open, platform: LocalPlatform, problems: list[str]
+) -> None:
+    page = open_page(platform.url)
+    page.get_by_label("Your question").fill("half a question")
+
+    page.evaluate(
+        """() => new Promise((resolve) => {
+            const style = document.createElement("link");
+            style.rel = "stylesheet";
+            style.href = "https://extension.invalid/style.css";
+            style.onerror = resolve;
+            document.head.append(style);
+        })"""
+    )
+
+    expect(page.get_by_label("Your question")).to_have_value("half a question")
+    assert "extension.invalid" in problems.pop()  # the page's policy refused it
+
+
 def test_a_page_whose_part_never_arrives_says_so(open_page: Open, platform: LocalPlatform) -> None:
     page = open_page("about:blank")
     page.route("**/app/session.js", lambda route: route.abort("connectionrefused"))

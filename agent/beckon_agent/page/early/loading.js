@@ -16,10 +16,19 @@
         }
     }
 
+    /**
+     * The address of a script or a style; empty for all else, such as the favicon.
+     * @param {EventTarget | null} target
+     */
+    function addressOf(target) {
+        if (target instanceof HTMLScriptElement) return target.src;
+        return target instanceof HTMLLinkElement && target.rel === "stylesheet" ? target.href : "";
+    }
+
     function report() {
         const message = document.createElement("p");
         const again = document.createElement("a");
-        message.className = "noscript";
+        message.className = "bare-message";
         message.role = "alert";
         again.href = location.href;
         again.textContent = "Load it again";
@@ -31,10 +40,8 @@
     addEventListener(
         "error",
         ({ target }) => {
-            const isPart =
-                target instanceof HTMLScriptElement ||
-                (target instanceof HTMLLinkElement && target.rel === "stylesheet");
-            if (!isPart) return;
+            // What an extension of the browser puts into the page is no part of it.
+            if (!addressOf(target).startsWith(`${location.origin}/`)) return;
             if (!loadedAgain()) location.reload();
             else if (document.body) report();
             else addEventListener("DOMContentLoaded", report);
