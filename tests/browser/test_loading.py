@@ -7,12 +7,13 @@ from tests.browser.conftest import Open
 from tests.e2e.local_platform import LocalPlatform
 
 
-@pytest.mark.parametrize("part", ["app/session.js", "styles/base.css"])
+# A module is requested twice: as a preload, and by the module that imports it.
+@pytest.mark.parametrize(("part", "times"), [("app/session.js", 2), ("styles/base.css", 1)])
 def test_a_page_whose_part_does_not_arrive_is_loaded_again(
-    open_page: Open, platform: LocalPlatform, part: str
+    open_page: Open, platform: LocalPlatform, part: str, times: int
 ) -> None:
     page = open_page("about:blank")
-    page.route(f"**/{part}", lambda route: route.abort("connectionreset"), times=1)
+    page.route(f"**/{part}", lambda route: route.abort("connectionreset"), times=times)
 
     page.goto(platform.url)
 
