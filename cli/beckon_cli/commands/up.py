@@ -84,7 +84,7 @@ class Flags:
     openai_base_url: str | None = None
     "An OpenAI-compatible server (OPENAI_BASE_URL; unset: the demo model)."
     openai_api_key: str | None = None
-    "Its key; in the environment or .env it is safer, as flags are in the list of processes (OPENAI_API_KEY)."
+    "Its key; in the environment or .env it is safer: lists of processes show flags (OPENAI_API_KEY)."
     model: Annotated[str | None, Parameter(name=["--model", "--beckon-model"])] = None
     "The model's name there (BECKON_MODEL; unset: the first one it lists); local: a small one served here."
     dialect: Annotated[str | None, Parameter(name=["--dialect", "--beckon-dialect"])] = None

@@ -5,8 +5,8 @@
     const STORAGE_KEY = "beckon.loaded-again";
     const PAUSE_MS = 10_000;
 
-    /** Whether the page has been loaded again lately; the answer is true where this cannot be stored. */
-    function loadedAgain() {
+    /** Notes a failure; returns whether it is the second in a row, and true where nothing can be stored. */
+    function noteFailure() {
         try {
             const last = Number(sessionStorage.getItem(STORAGE_KEY) ?? 0);
             sessionStorage.setItem(STORAGE_KEY, String(Date.now()));
@@ -42,7 +42,8 @@
         ({ target }) => {
             // What an extension of the browser puts into the page is no part of it.
             if (!addressOf(target).startsWith(`${location.origin}/`)) return;
-            if (!loadedAgain()) location.reload();
+            const isSecond = noteFailure();
+            if (!isSecond) location.reload();
             else if (document.body) report();
             else addEventListener("DOMContentLoaded", report);
         },
