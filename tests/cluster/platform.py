@@ -95,6 +95,15 @@ class Platform:
         found: dict[str, Any] = httpx.get(f"{self.url}/tools", headers=self.headers, timeout=30).json()
         return found
 
+    def wait_until_offered(self, *tools: str, within: float = 60) -> None:
+        """Wait until a model is offered these tools, and their calls arrive."""
+        until(
+            lambda: {tool["name"] for tool in self.tools()["tools"]} >= set(tools),
+            within=within,
+            what=f"{', '.join(tools)} in the agent's catalogue",
+        )
+        _wait_until_delivering(self.kube)
+
     def ask(self, question: str, agent: str = "beckon") -> str:
         """Ask the agent, through the client that most people have, and return its answer."""
         with OpenAI(base_url=f"{self.url}/v1", api_key=self.key, timeout=120) as client:
@@ -117,7 +126,7 @@ def wait_until_installed(kube: Kube) -> None:
         within.run("rollout", "status", f"deployment/{name}", "--timeout=180s", timeout=200)
 
 
-def wait_until_delivering(kube: Kube, quiet: float = 1) -> None:
+def _wait_until_delivering(kube: Kube, quiet: float = 1) -> None:
     """Wait until the channels of a namespace have had all of its Subscriptions for some seconds.
 
     Subscriptions of Knative replace the subscribers of their channel as one list. Those that change at

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tests.cluster.images.inputs import reference
 from tests.cluster.kube import until
-from tests.cluster.platform import Platform, wait_until_delivering
+from tests.cluster.platform import Platform
 
 PLAIN = ["source:app", "--host=0.0.0.0", "--port=8080", "--lifespan=off"]
 """The arguments of uvicorn for a source without the SDK."""
@@ -88,8 +88,7 @@ def offered(platform: Platform, tool: PodTool) -> Iterator[None]:
         kube.run("rollout", "status", f"deployment/{tool.name}", "--timeout=90s", timeout=100)
         until(lambda: kube.find("tool", tool.name), what="the Tool")
         kube.wait(f"tool/{tool.name}")
-        until(lambda: tool.name in {each["name"] for each in platform.tools()["tools"]}, what="the offer")
-        wait_until_delivering(kube)
+        platform.wait_until_offered(tool.name)
         yield
     finally:
         kube.run("delete", "deployment,service,configmap,trigger,eventtype", tool.name, "--ignore-not-found")

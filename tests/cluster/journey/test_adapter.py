@@ -6,10 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.chart.charts import DEPLOY, Chart
-from tests.cluster.kube import until
 from tests.cluster.machine import programs
 from tests.cluster.machine.places import places
-from tests.cluster.platform import NAMESPACE, Platform, wait_until_delivering
+from tests.cluster.platform import NAMESPACE, Platform
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -37,9 +36,7 @@ def adapted(platform: Platform) -> Iterator[Platform]:
         "rollout", "status", "deployment/beckon-adapter", "--timeout=120s", timeout=140
     )
     platform.kube.wait("ksvc/library", timeout=180)
-    wanted_tools = {"find_books", "reserve_book"}
-    until(lambda: offered(platform) >= wanted_tools, within=60, what="the tools in the catalogue")
-    wait_until_delivering(platform.kube)
+    platform.wait_until_offered("find_books", "reserve_book")
     yield platform
     platform.kube.run("delete", "--wait=false", "-f", str(EXAMPLE))
     for one in made:
@@ -65,7 +62,3 @@ def test_what_the_model_can_mend_is_reported_in_the_words_of_the_api(adapted: Pl
 
     assert refused.status_code in (400, 404, 422, 502), refused.text
     assert "999999" in refused.text
-
-
-def offered(platform: Platform) -> set[str]:
-    return {tool["name"] for tool in platform.tools()["tools"]}

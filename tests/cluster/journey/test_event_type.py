@@ -50,7 +50,7 @@ def test_it_stays_so_after_a_label_and_a_restart_of_the_operator(installed: Plat
 
 def test_a_chat_is_answered_by_way_of_the_broker(installed: Platform) -> None:
     ready(installed.kube)
-    offered(installed)
+    installed.wait_until_offered("get_current_weather")
 
     answer = installed.ask("What is the current weather in Boston, MA?")
 
@@ -77,7 +77,7 @@ def test_a_tool_that_lost_its_trigger_is_offered_no_more_and_says_why(installed:
     installed.kube.apply(TRIGGER)
 
     ready(installed.kube)
-    offered(installed)
+    installed.wait_until_offered("get_current_weather")
 
 
 def unmet(kube: Kube) -> list[tuple[str, str, str]]:
@@ -104,10 +104,6 @@ def label(kube: Kube) -> str:
 
 def names(platform: Platform) -> set[str]:
     return {tool["name"] for tool in platform.tools()["tools"]}
-
-
-def offered(platform: Platform) -> None:
-    until(lambda: "get_current_weather" in names(platform), what="the tool in the agent's catalogue")
 
 
 def test_the_manifest_holds_its_parameters_where_knative_erases_them() -> None:

@@ -15,7 +15,7 @@ from tests.cluster.images.mcp_command import SECRET, SERVER, built, imported
 from tests.cluster.kube import until
 from tests.cluster.machine.images import load
 from tests.cluster.machine.places import places
-from tests.cluster.platform import Platform, wait_until_delivering
+from tests.cluster.platform import Platform
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -76,9 +76,7 @@ def deployed(
     if request.param == "Deployment":
         kube.run("rollout", "status", what, "--timeout=180s", timeout=200)
     kube.wait(what, condition=condition, timeout=180)
-    wanted = {f"{NAME}_{tool}" for tool in ("process", "secret", "end", "walk")}
-    until(lambda: wanted <= offered(platform), within=60, what="the tools in the agent's catalogue")
-    wait_until_delivering(kube)
+    platform.wait_until_offered(*(f"{NAME}_{tool}" for tool in ("process", "secret", "end", "walk")))
     until(lambda: platform.call(f"{NAME}_process", {}).status_code == 200, within=120, what="a first answer")
     yield Deployed(platform)
     kube.run("delete", "-f", str(manifests), timeout=120)
@@ -109,8 +107,3 @@ def test_a_server_that_ended_in_a_call_is_started_again_and_the_call_is_not_repe
     until(lambda: deployed.call("process") != before, what="another process")
 
     assert "may have had its effect, and was not repeated" in lost.text
-
-
-def offered(platform: Platform) -> set[str]:
-    """Return the names of the tools that the model sees."""
-    return {tool["name"] for tool in platform.tools()["tools"]}

@@ -56,10 +56,6 @@ def test_its_tool_becomes_ready_by_the_manifests_as_they_were_printed(deployed: 
 
 def test_a_question_is_answered_by_it(deployed: Platform) -> None:
     deployed.kube.wait("tool/order.status", timeout=60)
-    until(lambda: offered(deployed), what="the tool in the agent's catalogue")
+    deployed.wait_until_offered("order_status")
 
     assert "found packed" in deployed.ask(QUESTION)
-
-
-def offered(platform: Platform) -> bool:
-    return "order_status" in {tool["name"] for tool in platform.tools()["tools"]}

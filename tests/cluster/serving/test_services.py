@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.cluster.kube import Kube, condition, until
-from tests.cluster.platform import Platform, wait_until_delivering
+from tests.cluster.platform import Platform
 from tests.cluster.serving.services import Service
 
 Make = Callable[[Service], Service]
@@ -147,13 +147,7 @@ def revision(kube: Kube, name: str) -> str:
 
 def offered(platform: Platform, service: Service) -> None:
     """Wait until a model is offered the tool, and its calls arrive."""
-    wanted = service.name.replace("-", "_")
-    until(
-        lambda: wanted in {found["name"] for found in platform.tools()["tools"]},
-        within=90,
-        what=f"the tool {wanted}",
-    )
-    wait_until_delivering(platform.kube)
+    platform.wait_until_offered(service.name.replace("-", "_"), within=90)
 
 
 def asleep(platform: Platform, service: Service) -> None:
