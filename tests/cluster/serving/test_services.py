@@ -24,6 +24,13 @@ SLEEPERS = (
 )
 
 
+def result(answer: httpx.Response) -> str:
+    """Return what the calculator of a Service calculated."""
+    assert answer.status_code == 200, answer.text
+    calculated: str = answer.json()["result"]["result"]
+    return calculated
+
+
 @pytest.fixture(scope="module")
 def sleeping(platform: Platform) -> Iterator[Platform]:
     """The platform with Services that sleep, each for one test: they fall asleep at the same time."""
@@ -63,8 +70,7 @@ def test_thirty_calls_at_once_wake_a_service_and_are_all_answered(sleeping: Plat
     with ThreadPoolExecutor(30) as pool:
         answers = list(pool.map(lambda n: sleeping.call("crowd", {"expression": f"{n}+1"}), range(30)))
 
-    assert [answer.status_code for answer in answers] == [200] * 30
-    assert [answer.json()["result"]["result"] for answer in answers] == [str(n + 1) for n in range(30)]
+    assert [result(answer) for answer in answers] == [str(n + 1) for n in range(30)]
 
 
 def test_a_service_that_starts_slowly_answers_within_its_time(sleeping: Platform) -> None:
@@ -72,14 +78,14 @@ def test_a_service_that_starts_slowly_answers_within_its_time(sleeping: Platform
 
     answer = sleeping.call("slow_starter", {"expression": "2+2"})
 
-    assert answer.json()["result"]["result"] == "4"
+    assert result(answer) == "4"
     assert time.monotonic() - begun > 6
 
 
 def test_a_direct_call_wakes_a_service_without_a_trigger(sleeping: Platform) -> None:
     answer = sleeping.call("near", {"expression": "17% of 2340"})
 
-    assert answer.json()["result"]["result"] == "397.8"
+    assert result(answer) == "397.8"
     assert condition(sleeping.kube.get("tool", "near"), "Routed")[1] == "Direct"
 
 
@@ -89,7 +95,7 @@ def test_a_call_survives_the_death_of_the_activator(sleeping: Platform) -> None:
 
     answer = sleeping.call("patient", {"expression": "6*7"})
 
-    assert answer.json()["result"]["result"] == "42"
+    assert result(answer) == "42"
 
 
 def test_no_call_fails_while_a_new_revision_rolls_out(platform: Platform, tool: Make) -> None:
