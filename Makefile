@@ -16,7 +16,7 @@ LOCAL_MODEL := cli/beckon_cli/local/local_model.lock
 .PHONY: help setup page run ask test test-platform test-browser pictures test-clients test-faults fuzz compile-tests check check-types check-style check-page figures fix docs lock bench bench-agent bench-cluster bench-start release dist chart site images sbom audit cluster cluster-down test-cluster nats-server clean test-model bench-model
 
 help: ## Show the verbs
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo '  After `make setup`, `.venv/bin/beckon --help` teaches the command line.'
 
@@ -35,9 +35,10 @@ ask: .venv/run ## Ask one question: make ask Q="What is 17% of 2340?"
 # Half of a test's time is waiting for processes, so there are two workers for each core; and each of the
 # hundreds of processes would compile all that it imports where bytecode may not be written.
 WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` '*' 2)
-test: .venv/ready ## Style, strict types, layer rules, and the tests of every room and page
+PARALLEL_PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
+test: .venv/ready ## Style, strict types, layer rules, and every test that has no verb of its own
 	@$(MAKE) --no-print-directory -j2 check compile-tests
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(PARALLEL_PYTEST)
 
 # Pytest rewrites each assertion of a module that it imports. Without the compiled files all workers would do
 # that at once, each for every module. A test that cannot be imported is an error of the tests that follow.
@@ -45,7 +46,7 @@ compile-tests: .venv/ready
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq >/dev/null || true
 
 test-platform: .venv/ready ## The whole local platform: killed, restarted, changed while it runs, and tried by the command line
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest tests/e2e -n $(WORKERS) --dist worksteal
+	$(PARALLEL_PYTEST) tests/e2e
 
 test-browser: .venv/ready $(PAGE_TOOLS) ## The agent's page in a real Chromium, each view checked for accessibility
 	@sh tests/browser/chromium.sh
