@@ -1,6 +1,7 @@
 """Judges every changed namespace, and determines the content of each Tool."""
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -48,14 +49,23 @@ class _Namespace:
 class Judge:
     """Updates the desired state of wanted Tools after changes in the cluster."""
 
-    def __init__(self, desired: DesiredState, rules: JudgingRules, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        desired: DesiredState,
+        rules: JudgingRules,
+        metrics: Metrics,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.cluster = Cluster(desired, self._mark_changed)
         self._observers: list[Callable[[str, Iterable[Verdict]], None]] = []
         self._desired = desired
         self._rules = rules
         self._metrics = metrics
+        self._now = now
         self._namespaces: dict[str, _Namespace] = {}
         self._waiting: set[str] = set()
+        # When the next Trigger of a namespace will have been Ready for long enough to count.
+        self._due: dict[str, float] = {}
         self._news = asyncio.Event()
 
     def add_observer(self, observe: Callable[[str, Iterable[Verdict]], None]) -> None:
@@ -69,16 +79,26 @@ class Judge:
     async def judge_changes(self) -> None:
         """Judge every changed namespace, until cancelled."""
         while True:
-            await self._news.wait()
+            await self._wait_for_news()
             await asyncio.sleep(_GATHER_SECONDS)
             started = time.monotonic()
             self.judge_all()
             spent = time.monotonic() - started
             await asyncio.sleep(min(_REST * spent, _LONGEST_REST))
 
+    async def _wait_for_news(self) -> None:
+        """Wait for a change, or for the time at which a Trigger has been Ready for long enough."""
+        due = min(self._due.values(), default=None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if due is None else due - self._now()):
+                await self._news.wait()
+
     def judge_all(self) -> None:
         """Judge all waiting namespaces; a failure in one does not stop the others."""
         self._news.clear()
+        for namespace in [name for name, due in self._due.items() if due <= self._now()]:
+            del self._due[namespace]
+            self._wait_for(namespace, None)
         namespaces, self._waiting = sorted(self._waiting), set()
         self._metrics.waiting.set(0)
         for namespace in namespaces:
@@ -150,9 +170,11 @@ class Judge:
     def _make_view(self, namespace: str, known: _Namespace) -> NamespaceView:
         triggers = by_key(self._resources_of(TRIGGERS, namespace))
         brokers = self._resources_of(BROKERS, namespace)
-        known.last_ready.observe_objects(brokers, triggers.values())
+        due = known.last_ready.observe_objects(brokers, triggers.values(), self._now())
+        if due is not None:
+            self._due[namespace] = due
         read = (
-            known.last_ready.separate_outage(one) if isinstance(one, Listener) else one
+            known.last_ready.judge_listener(one) if isinstance(one, Listener) else one
             for one in known.triggers.read(triggers)
         )
         return NamespaceView(

@@ -4,7 +4,6 @@ import base64
 import json
 import re
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +101,6 @@ class Platform:
             within=within,
             what=f"{', '.join(tools)} in the agent's catalogue",
         )
-        _wait_until_delivering(self.kube)
 
     def ask(self, question: str, agent: str = "beckon") -> str:
         """Ask the agent, through the client that most people have, and return its answer."""
@@ -124,40 +122,6 @@ def wait_until_installed(kube: Kube) -> None:
     within = kube.within(NAMESPACE)
     for name in DEPLOYMENTS:
         within.run("rollout", "status", f"deployment/{name}", "--timeout=180s", timeout=200)
-
-
-def _wait_until_delivering(kube: Kube, quiet: float = 1) -> None:
-    """Wait until the channels of a namespace have had all of its Subscriptions for some seconds.
-
-    Subscriptions of Knative replace the subscribers of their channel as one list. Those that change at
-    the same time remove each other's entry for a moment, although their Triggers are Ready, and an event
-    that comes in that moment is lost. A Broker without channels has no Subscriptions.
-    """
-    since = time.monotonic()
-
-    def settled() -> bool:
-        nonlocal since
-        if _subscriptions(kube) - _subscribers(kube):
-            since = time.monotonic()
-        return time.monotonic() - since >= quiet
-
-    until(settled, within=60, what="the subscribers of all Subscriptions in their channels")
-
-
-def _subscriptions(kube: Kube) -> set[str]:
-    """Return the UIDs of a namespace's Subscriptions."""
-    return {each["metadata"]["uid"] for each in kube.list_objects("subscriptions.messaging.knative.dev")}
-
-
-def _subscribers(kube: Kube) -> set[str]:
-    """Return the UIDs of the Subscriptions to which the channels of a namespace deliver."""
-    channels = kube.list_objects("inmemorychannels.messaging.knative.dev")
-    return {
-        subscriber["uid"]
-        for channel in channels
-        for subscriber in channel.get("status", {}).get("subscribers", ())
-        if subscriber.get("ready") == "True"
-    }
 
 
 def messages(answer: httpx.Response) -> list[dict[str, Any]]:

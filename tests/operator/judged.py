@@ -18,13 +18,19 @@ class Judged:
 
     def __init__(self, *documents: Document, rules: JudgingRules = RULES) -> None:
         self.desired = DesiredState()
-        self.judge = Judge(self.desired, rules, Metrics())
+        self.seconds = 0.0
+        self.judge = Judge(self.desired, rules, Metrics(), lambda: self.seconds)
         self.see(*documents)
 
     def see(self, *documents: Document) -> None:
         """Show objects, and judge what changed."""
         for document in documents:
             self.judge.cluster.observe_object(self.kind(document), document)
+        self.judge.judge_all()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and judge what it changed."""
+        self.seconds += seconds
         self.judge.judge_all()
 
     def lose(self, document: Document) -> None:

@@ -1,4 +1,4 @@
-"""Separates an outage from a missing route by earlier readiness.
+"""Separates an outage from a missing route, and a new Trigger from a usable one, by earlier readiness.
 
 The Brokers and Triggers that have been ready are recorded.
 
@@ -6,19 +6,31 @@ Knative marks a Broker and all its Triggers not ready while a pod of the Broker 
 has changed then, so its tools stay ready, and their calls wait. A Trigger counts only as it is written now:
 its uid and its generation are compared. Of a Broker only the uid is, because its class and its config cannot
 be changed. The Tools hold the same list, for the next process.
+
+A Trigger of Knative's default Broker is Ready when its Subscription is in the Broker's channel. Subscriptions
+that change at the same time each replace the channel's list of subscribers, and can remove a new entry for a
+moment while its Trigger stays Ready. An event of that moment is lost. So a Trigger of such a Broker counts as
+ready once it has been Ready for some seconds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from beckon_contract.knative.broker_class import CLASS_ANNOTATION
 from beckon_contract.knative.routes import Listener
+from beckon_contract.knative.triggers import broker_of
 from beckon_contract.kubernetes_objects import READY, Resource, condition
 
 FIELD = "lastReady"
 
 _BROKER, _TRIGGER = "Broker", "Trigger"
 _SUBSCRIBER_RESOLVED = "SubscriberResolved"
+# Knative's default Broker. Its Triggers are Subscriptions to a channel.
+_CHANNEL_CLASS = "MTChannelBasedBroker"
+SETTLING_SECONDS = 3.0
+"""The time that a Trigger of Knative's default Broker has to be Ready before it counts."""
+_SETTLING = f"Ready for less than {SETTLING_SECONDS:g} s, and its channel may still lose it for a moment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +51,37 @@ class LastReady:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], ObjectVersion] = {}
+        # The Triggers that are Ready but do not count yet, with the times from which they do.
+        self._settling: dict[ObjectVersion, float] = {}
 
     def restore_versions(self, versions: Iterable[ObjectVersion]) -> None:
         """Restore the versions from the Tools of an earlier process."""
         for version in versions:
             self._known.setdefault((version.kind, version.name), version)
 
-    def observe_objects(self, brokers: Iterable[Resource], triggers: Iterable[Resource]) -> None:
-        """Read all Brokers and Triggers of the namespace.
+    def observe_objects(
+        self, brokers: Collection[Resource], triggers: Iterable[Resource], now: float
+    ) -> float | None:
+        """Read all Brokers and Triggers of the namespace; return when the next Trigger will count.
 
-        Deleted objects are forgotten, and rewritten ones until they are ready again.
+        Times are seconds of one clock; `None` means that no Trigger waits. Deleted objects are forgotten, and
+        rewritten ones until they are ready again.
         """
         before, self._known = self._known, {}
+        settling, self._settling = self._settling, {}
+        channels = {one.name for one in brokers if one.annotations.get(CLASS_ANNOTATION) == _CHANNEL_CLASS}
         for resource in (*brokers, *triggers):
             version = _to_version(resource)
             key = version.kind, version.name
-            if before.get(key) == version or _is_ready(resource):
-                self._known[key] = version
+            if before.get(key) != version:
+                if not _is_ready(resource):
+                    continue
+                due = settling.get(version, now + SETTLING_SECONDS)
+                if resource.kind == _TRIGGER and broker_of(resource) in channels and now < due:
+                    self._settling[version] = due
+                    continue
+            self._known[key] = version
+        return min(self._settling.values(), default=None)
 
     def broker_version(self, name: str) -> ObjectVersion | None:
         """Return the last ready version of a Broker, if any."""
@@ -65,11 +91,14 @@ class LastReady:
         """Return the last ready version of a Trigger, if any."""
         return self._known.get((_TRIGGER, name))
 
-    def separate_outage(self, listener: Listener) -> Listener:
-        """Return a Trigger in an outage as routed but unavailable.
+    def judge_listener(self, listener: Listener) -> Listener:
+        """Return a Trigger with the readiness that counts.
 
-        Other Triggers are returned as they are.
+        One in an outage is routed but unavailable, and one that has just become Ready is not ready. Other
+        Triggers are returned as they are.
         """
+        if self._settling and _to_version(listener.resource) in self._settling:
+            return replace(listener, not_ready=_SETTLING)
         if not listener.not_ready or self.trigger_version(listener.trigger.name) is None:
             return listener
         # A subscriber that cannot be resolved is gone: that is a missing route, whatever was before.
