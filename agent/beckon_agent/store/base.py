@@ -28,8 +28,7 @@ from beckon_agent.core.records import (
 )
 from beckon_agent.store.counters import Counters
 from beckon_agent.store.feed import Feed
-from beckon_agent.store.owed_answers import OwedAnswers
-from beckon_agent.store.push import PushTargets
+from beckon_agent.store.outgoing import OwedAnswers, PushTargets
 
 NO_ENTRIES = LogEntries()
 

@@ -7,7 +7,7 @@ import pytest
 
 from beckon_agent.core.records import Ended
 from beckon_agent.store.base import Store
-from beckon_agent.store.owed_answers import OwedAnswer
+from beckon_agent.store.outgoing import OwedAnswer
 from beckon_agent.store.sql.open import open_store
 from tests.agent.store.examples import ME, begun
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from beckon_agent.store.base import Store
-from beckon_agent.store.push import MOST_TARGETS, PushTarget
+from beckon_agent.store.outgoing import MOST_TARGETS, PushTarget
 from beckon_agent.store.sql.open import open_store
 from tests.agent.store.examples import begun
 

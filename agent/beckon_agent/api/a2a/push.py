@@ -26,7 +26,7 @@ from aiohttp.resolver import ThreadedResolver
 from beckon_agent.core.records import FINAL, StoredCall, StoredRun
 from beckon_agent.durable.due_work import CLAIM_SECONDS, CLAIMED, REQUEST_SECONDS, handle_due
 from beckon_agent.store.base import Store
-from beckon_agent.store.push import DueTarget
+from beckon_agent.store.outgoing import DueTarget
 from beckon_runtime.egress import AllowedHost, AllowedHosts, NotAllowed
 
 logger = logging.getLogger(__name__)

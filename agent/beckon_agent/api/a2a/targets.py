@@ -11,7 +11,7 @@ from a2a.utils.errors import InvalidParamsError, PushNotificationNotSupportedErr
 
 from beckon_agent.api.a2a.push import HOSTS_SETTING, InvalidTarget, check_target
 from beckon_agent.store.base import Store
-from beckon_agent.store.push import MOST_TARGETS, PushTarget
+from beckon_agent.store.outgoing import MOST_TARGETS, PushTarget
 from beckon_runtime.egress import AllowedHosts
 
 _LONGEST = {"id": 300, "token": 4_000}

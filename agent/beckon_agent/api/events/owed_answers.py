@@ -21,7 +21,7 @@ from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.durable.due_work import CLAIM_SECONDS, CLAIMED, REQUEST_SECONDS, handle_due
 from beckon_agent.durable.event_log import read_log
 from beckon_agent.store.base import Store
-from beckon_agent.store.owed_answers import OwedAnswer
+from beckon_agent.store.outgoing import OwedAnswer
 from beckon_agent.telemetry.spans import resume_trace
 from beckon_contract.cloudevents.events import CloudEvent, EventError, to_binary
 from beckon_contract.failures import Reason

@@ -28,8 +28,7 @@ from beckon_agent.store.base import (
 )
 from beckon_agent.store.counters import Counters
 from beckon_agent.store.feed import Feed
-from beckon_agent.store.owed_answers import OwedAnswers
-from beckon_agent.store.push import PushTargets
+from beckon_agent.store.outgoing import OwedAnswers, PushTargets
 from beckon_agent.store.sql import database
 from beckon_agent.store.sql.conversations import SqlConversations
 from beckon_agent.store.sql.counters import SqlCounters

@@ -5,8 +5,7 @@ from dataclasses import asdict
 
 from sqlalchemy import Connection, Update, delete, func, select, update
 
-from beckon_agent.store.owed_answers import OwedAnswer
-from beckon_agent.store.push import MOST_TARGETS, DueTarget, PushTarget
+from beckon_agent.store.outgoing import MOST_TARGETS, DueTarget, OwedAnswer, PushTarget
 from beckon_agent.store.sql import database
 from beckon_agent.store.sql.database import Database, now
 from beckon_agent.store.sql.tables import owed_answers

@@ -1,4 +1,8 @@
-"""Push targets: the addresses that clients want to be notified at of their runs."""
+"""Sent after the fact: notifications of runs at addresses of their clients, and owed answers.
+
+A push target is an address at which a client wants to be notified of its run. An owed answer is that of a run
+that has ended, and whose caller does not have it yet.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -57,4 +61,31 @@ class PushTargets(Protocol):
 
     async def note_sent(self, due: DueTarget, *, seconds: float | None) -> None:
         """Store what a target was notified of. It is due again in `seconds`, with `None` never."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwedAnswer:
+    """A run whose answer is to be sent; `failures` is the number of attempts so far."""
+
+    run_id: str
+    failures: int
+
+
+class OwedAnswers(Protocol):
+    """The owed answers of all runs; a deleted run owes none. Every method may raise `StoreUnavailable`.
+
+    `Runs.end_run` adds them, in the transaction that ends the run.
+    """
+
+    async def claim_due(self, *, most: int, seconds: float) -> Sequence[OwedAnswer]:
+        """Return due answers; they are due again in `seconds`, unless one of the others is called."""
+        ...
+
+    async def postpone(self, run_id: str, *, seconds: float) -> None:
+        """Count a failed attempt; the answer is due again in `seconds`."""
+        ...
+
+    async def settle(self, run_id: str) -> None:
+        """Remove an answer: it was sent, or is given up."""
         ...
