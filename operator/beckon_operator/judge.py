@@ -155,6 +155,7 @@ class Judge:
         )
         if not known.wanted:
             del self._namespaces[namespace]
+            self._due.pop(namespace, None)
         self._desired.set_wanted(namespace, known.wanted, known.judge.undescribed)
         for observe in self._observers:
             observe(namespace, [one.verdict for one in known.wanted.values()])

@@ -131,6 +131,16 @@ def test_an_operator_that_starts_takes_no_offered_tool_away() -> None:
     assert words(restarted.condition("Ready")) == READY
 
 
+def test_a_namespace_without_tools_is_not_judged_again() -> None:
+    judged = Judged(knative_broker(), trigger())
+    again: list[str] = []
+    judged.judge.add_observer(lambda namespace, _: again.append(namespace))
+
+    judged.wait(SETTLING_SECONDS)
+
+    assert again == []
+
+
 async def test_the_operator_judges_again_by_itself_when_the_time_is_over() -> None:
     desired = DesiredState()
     judge = Judge(desired, RULES, Metrics())
