@@ -15,7 +15,8 @@ class FolderSource:
     """Reads folders into a registry.
 
     Services in the folders that have an address run on this machine. The same person owns both, so rules
-    may call them by their names in a cluster.
+    may call them by their names in a cluster. A call to a Service without an address is to be repeated: it
+    may still start, or its address was not there at the last reading.
     """
 
     def __init__(self, folders: tuple[Path, ...], registry: RuleRegistry, allowed: AllowedHosts) -> None:
@@ -47,20 +48,29 @@ class FolderSource:
         return self._folders.resources if self._folders.refresh() else None
 
     def _replace_all(self, resources: tuple[Resource, ...]) -> None:
-        self._allowed.services = tuple(filter(None, map(_running_host, resources)))
+        services = [resource for resource in resources if resource.kind == "Service"]
+        hosts = [host for each in services if (host := _running_host(each) or _named_host(each))]
+        self._allowed.services = tuple(host for host in hosts if host.connect)
+        self._allowed.starting = tuple(host for host in hosts if not host.connect)
         self._registry.replace(resource for resource in resources if is_event_type(resource))
 
 
-def _running_host(resource: Resource) -> AllowedHost | None:
-    """Return the host entry of a Service on this machine.
+def _running_host(service: Resource) -> AllowedHost | None:
+    """Return the host entry of a Service on this machine, which maps its name to its local address.
 
-    It maps the Service's name in a cluster to its local address. Returns `None` for anything else.
+    Returns `None` without an address, or with one of another kind, such as https or a name.
     """
-    if resource.kind != "Service":
-        return None
     try:
-        address = published_address(resource.status)
-        name = f"http://{resource.name}.{resource.namespace}.svc.{CLUSTER_DOMAIN}"
-        return AllowedHost(host=name, connect=urlsplit(address.url).netloc) if address else None
-    except ValueError:  # an address of another kind, such as https or a name
+        address = published_address(service.status)
+    except ValueError:
+        return None
+    return _named_host(service, urlsplit(address.url).netloc) if address else None
+
+
+def _named_host(service: Resource, connect: str = "") -> AllowedHost | None:
+    """Return a host entry with a Service's name in a cluster, `None` for a name that DNS does not know."""
+    try:
+        name = f"http://{service.name}.{service.namespace}.svc.{CLUSTER_DOMAIN}"
+        return AllowedHost(host=name, connect=connect)
+    except ValueError:
         return None

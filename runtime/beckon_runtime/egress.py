@@ -17,6 +17,10 @@ class NotAllowed(Exception):
     """A host or an address that may not be called; the message names the setting in which it can be."""
 
 
+class WithoutAddress(NotAllowed):
+    """A Service of the manifests that has no address on this machine, or none yet."""
+
+
 class AllowedHost(BaseModel):
     """One entry of the setting.
 
@@ -80,7 +84,8 @@ class AllowedHosts:
     """All entries; the first one for an origin decides.
 
     `caller` and `setting` are for messages: the service that calls, and the setting with the entries.
-    `services` are the Services that a laptop runs itself. They change with time; a cluster has none.
+    `services` are the Services that a laptop runs itself, and `starting` the names of those without an
+    address. Both change with time; a cluster has none.
     """
 
     def __init__(self, entries: Iterable[AllowedHost], caller: str, setting: str) -> None:
@@ -88,14 +93,18 @@ class AllowedHosts:
         self.setting = setting
         self._entries = tuple(entries)
         self.services: tuple[AllowedHost, ...] = ()
+        self.starting: tuple[AllowedHost, ...] = ()
 
     def find(self, scheme: str, host: str, port: int | None) -> AllowedHost:
-        """Return the entry for an origin; raise `NotAllowed`."""
+        """Return the entry for an origin; raise `NotAllowed`, `WithoutAddress` for one that starts."""
         number = port or _PORTS.get(scheme, 0)
         for entry in (*self._entries, *self.services):
             if entry.matches(scheme, host.strip("[]"), number):
                 return entry
         origin = host if (scheme, number) == ("https", 443) else f"{scheme}://{host}:{number}"
+        if any(entry.matches(scheme, host.strip("[]"), number) for entry in self.starting):
+            reason = "its Service has no address here; it starts, or does not run"
+            raise WithoutAddress(f"{self.caller} cannot call {origin}: {reason}")
         raise NotAllowed(
             f"{self.caller} may not call {origin}: its owner has not allowed it ({self.setting})"
         )

@@ -17,7 +17,7 @@ from beckon_contract.cloudevents.events import CloudEvent, to_binary
 from tests.adapter.plain_api import PlainApi, api_answer, serving
 from tests.agent.telemetry.collector import collector
 from tests.e2e.local_platform import clean_environment, port_range
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.tools.serving import call
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -156,6 +156,35 @@ async def test_a_rule_that_comes_later_is_served_from_its_first_call_on(tmp_path
 
     assert before.status_code == 204
     assert after.json() == {"n": 1}
+
+
+def write_service(folder: Path, **status: object) -> None:
+    """Write a Service `shop` as the local platform does, with a status."""
+    document = {
+        "apiVersion": "serving.knative.dev/v1",
+        "kind": "Service",
+        "metadata": {"name": "shop"},
+        "status": status,
+    }
+    (folder / "shop.yaml").write_text(yaml.safe_dump(document))
+
+
+async def test_a_call_to_an_api_that_starts_is_to_be_delivered_again(tmp_path: Path) -> None:
+    rule = {"url": "http://shop.default.svc.cluster.local/ask"}
+    write_event_type(tmp_path, "beckon.dev/http", rule)
+    write_service(tmp_path)
+    api = PlainApi([api_answer({"n": 1})])
+    async with serving(api) as port, running({"BECKON_MANIFESTS": str(tmp_path)}) as adapter:
+        starting = await adapter.post(call("api.asked", {}))
+        write_service(tmp_path, address={"url": f"http://127.0.0.1:{port}"})
+
+        async def answered() -> bool:
+            return (await adapter.post(call("api.asked", {}))).text == '{"n":1}'
+
+        await eventually(answered)
+
+    assert starting.status_code == 503
+    assert "shop.default.svc.cluster.local:80: its Service has no address here" in starting.text
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ def test_the_example_makes_tools_of_an_api_without_code(library: LocalPlatform) 
     lent = called(library, "reserve_book", id=2, reader="Ann")
     absent = called(library, "reserve_book", id=99, reader="Ann")
 
-    assert found["result"] == [
+    assert found.get("result") == [
         {"id": 2, "title": "Opticks", "author": "Isaac Newton", "lent": True},
         {"id": 4, "title": "Relativity", "author": "Albert Einstein", "lent": False},
-    ]
+    ], found
     assert reserved["result"] == {"reserved": "Elements", "reader": "Ann"}
     assert "answered 409: Opticks is lent" in json.dumps(lent)
     assert "answered 404: there is no book 99" in json.dumps(absent)
@@ -115,6 +115,37 @@ def test_a_tool_of_the_adapter_is_offered_only_when_the_adapter_answers(
         found = called(workbench.platform, "find_books")
 
     assert len(found.get("result") or ()) == 4, found
+
+
+SLOW_LIBRARY = """
+import runpy, time
+
+time.sleep(2)
+runpy.run_module("beckon_adapter.library", run_name="__main__")
+"""
+
+
+def test_a_call_waits_for_an_api_that_starts(workbench: Workbench, tmp_path: Path) -> None:
+    program = tmp_path / "slow.py"
+    program.write_text(SLOW_LIBRARY)
+    slow = {
+        name: text.replace("python -m beckon_adapter.library", f"{sys.executable} {program}", 1)
+        for name, text in example().items()
+    }
+
+    with workbench.tools("find_books", "reserve_book", **slow):
+        found = called(workbench.platform, "find_books")
+
+    assert len(found.get("result") or ()) == 4, found
+
+
+def test_an_api_that_does_not_run_here_is_named(workbench: Workbench) -> None:
+    idle = {name: text.replace("beckon.dev/local-command", "team") for name, text in example().items()}
+
+    with workbench.tools("find_books", "reserve_book", **idle):
+        shown = json.dumps(called(workbench.platform, "find_books"))
+
+    assert "http://library.default.svc.cluster.local:80: its Service has no address here" in shown
 
 
 def test_a_host_that_no_one_allowed_is_not_called(workbench: Workbench) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from beckon_adapter.declaration import Call
 from beckon_adapter.egress.client import TooLarge, Unreachable
 from beckon_adapter.egress.hosts import NoCredential
-from beckon_runtime.egress import NotAllowed
+from beckon_runtime.egress import NotAllowed, WithoutAddress
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 
 logger = logging.getLogger(__name__)
@@ -17,11 +17,14 @@ logger = logging.getLogger(__name__)
 def convert_failures(host: str, call: Call, *, repeatable: bool) -> Iterator[None]:
     """Convert the errors of outgoing requests in the block to those of a tool.
 
-    A lost request is `Retry` if it is `repeatable` or was not sent, else `OutcomeUnknown`. The others are
-    `ToolError`. `host` is how the messages name the place.
+    A lost request is `Retry` if it is `repeatable` or was not sent, else `OutcomeUnknown`. A call to a
+    Service without an address is `Retry`, too. The others are `ToolError`. `host` is how the messages name
+    the place.
     """
     try:
         yield
+    except WithoutAddress as error:
+        raise Retry(str(error)) from None
     except (NotAllowed, NoCredential) as error:
         logger.warning("event %s was not sent: %s", call.id, error)
         raise ToolError(str(error)) from None
