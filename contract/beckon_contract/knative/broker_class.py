@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from beckon_contract.kubernetes_objects import Resource
 
-CLASS_ANNOTATION = "eventing.knative.dev/broker.class"
+_CLASS_ANNOTATION = "eventing.knative.dev/broker.class"
 BECKON_CLASS = "Beckon"
 
 IN_FORCE_PATH = "/in-force"
@@ -59,9 +59,14 @@ class InForceAnswer(NamedTuple):
     log: LogReport
 
 
+def class_of(broker: Resource) -> str:
+    """Return the class of a Broker, "" for the default one of the cluster."""
+    return broker.annotations.get(_CLASS_ANNOTATION, "")
+
+
 def is_of_class(broker: Resource) -> bool:
     """Return True if a Broker is of the class `Beckon`."""
-    return broker.annotations.get(CLASS_ANNOTATION) == BECKON_CLASS
+    return class_of(broker) == BECKON_CLASS
 
 
 def in_force_request(states: Iterable[TriggerState], wait_seconds: float) -> dict[str, Any]:

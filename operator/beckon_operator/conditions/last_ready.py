@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from beckon_contract.knative.broker_class import CLASS_ANNOTATION
+from beckon_contract.knative.broker_class import class_of
 from beckon_contract.knative.routes import Listener
 from beckon_contract.knative.triggers import broker_of
 from beckon_contract.kubernetes_objects import READY, Resource, condition
@@ -69,7 +69,7 @@ class LastReady:
         """
         before, self._known = self._known, {}
         settling, self._settling = self._settling, {}
-        channels = {one.name for one in brokers if one.annotations.get(CLASS_ANNOTATION) == _CHANNEL_CLASS}
+        channels = {one.name for one in brokers if class_of(one) == _CHANNEL_CLASS}
         for resource in (*brokers, *triggers):
             version = _to_version(resource)
             key = version.kind, version.name

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from beckon_contract.catalogue.builder import Router
 from beckon_contract.knative.addresses import AddressBook, Unaddressable
-from beckon_contract.knative.broker_class import BECKON_CLASS, CLASS_ANNOTATION
+from beckon_contract.knative.broker_class import BECKON_CLASS, class_of
 from beckon_contract.knative.delivery import Delivery, Destination, Reference
 from beckon_contract.knative.reply_triggers import (
     DEAD_LETTERS_PATH,
@@ -172,7 +172,7 @@ class NamespaceView:
     def class_of(self, broker: str) -> str:
         """Return the class of a Broker, "" for the default one of the cluster."""
         view = self.brokers.get(broker)
-        return "" if view is None else view.resource.annotations.get(CLASS_ANNOTATION, "")
+        return "" if view is None else class_of(view.resource)
 
     def judge_once_per_broker(self, what: str, broker: str, judge: Callable[[], Condition]) -> Condition:
         """Return a condition shared by all tools of a Broker, judged once."""

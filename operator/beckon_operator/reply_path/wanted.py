@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from beckon_contract.cloudevents.extensions import PROGRESS_MARK
-from beckon_contract.knative.broker_class import BECKON_CLASS, CLASS_ANNOTATION
+from beckon_contract.knative.broker_class import BECKON_CLASS, class_of
 from beckon_contract.knative.reply_triggers import (
     MANAGED_BY,
     MANAGER,
@@ -132,7 +132,7 @@ def plan_triggers(
 
 
 def _tasks_of(broker: Resource, use: BrokerUse, rules: JudgingRules) -> Iterable[_Task]:
-    broker_class = broker.annotations.get(CLASS_ANNOTATION, "")
+    broker_class = class_of(broker)
     event = {"specversion": "1.0", "id": "reply", "source": "/tool", "type": "reply"}
     # A Broker of the class Beckon gives each reply the usual attribute.
     attributes = () if broker_class == BECKON_CLASS else use.attributes
@@ -228,7 +228,7 @@ def plan_timeout(broker: Resource, longest_call: float) -> dict[str, Any] | None
     stays as it is: with one, the defaults of its class would no longer count.
     """
     delivery = broker.spec.get("delivery")
-    if broker.annotations.get(CLASS_ANNOTATION) not in _LIMITED_CLASSES or not isinstance(delivery, Mapping):
+    if class_of(broker) not in _LIMITED_CLASSES or not isinstance(delivery, Mapping):
         return None
     wanted = f"PT{math.ceil(min(max(_LEAST, longest_call), _LONGEST))}S"
     timeout = delivery.get("timeout")
