@@ -1,6 +1,6 @@
-"""Refuse names that a new reader cannot know, in the product's Python.
+"""Refuse names that a new reader cannot know.
 
-Four rules, for every room (the folders ROOM/beckon_ROOM); tests are not checked:
+Four rules, for every room (the folders ROOM/beckon_ROOM). The first is for tests, benches and tools, too:
 
   word      a function, class, argument, variable, attribute or module has a banned word in its name
   namesake  a class has the name of a class in another module of its room
@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lint.docstrings import find_absent_names
-from lint.rules import Finding, find_all
-from lint.source import ROOT, BadSource, read_modules
+from lint.rules import Finding, find_all, find_banned_words
+from lint.source import ROOT, BadSource, read_checks, read_modules
 
 EXCEPTIONS = Path(__file__).with_name("exceptions.txt")
 _RULES = ("word", "namesake", "fragment", "absent")
@@ -116,7 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         exceptions = read_exceptions(path)
         modules = read_modules(options.root)
-        findings = sorted([*find_all(modules), *find_absent_names(modules)])
+        in_checks = find_banned_words(read_checks(options.root))
+        findings = sorted([*find_all(modules), *find_absent_names(modules), *in_checks])
         if options.prune:
             exceptions = prune(path, exceptions, findings)
     except (BadSource, BadList, OSError, UnicodeDecodeError) as error:

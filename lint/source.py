@@ -1,4 +1,4 @@
-"""The product's modules, read from their source alone: nothing is imported."""
+"""The modules of the product and of what checks it, read from their source alone: nothing is imported."""
 
 import ast
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
 _MODULES = "*/beckon_*/**/*.py"
+_CHECKS = ("bench", "charts", "docs", "lint", "supply_chain", "tests")
 _FOREIGN = frozenset(("vendor", "node_modules", ".venv"))
 
 
@@ -41,6 +42,12 @@ def read_modules(root: Path) -> list[Module]:
     if not modules:
         raise BadSource(f"{root} has no file {_MODULES}; name the root of a checkout")
     return modules
+
+
+def read_checks(root: Path) -> list[Module]:
+    """Return the modules of tests, benches and tools below a root; raise `BadSource`."""
+    paths = [path.relative_to(root) for folder in _CHECKS for path in sorted((root / folder).rglob("*.py"))]
+    return [_read_module(root, path) for path in paths if _FOREIGN.isdisjoint(path.parts)]
 
 
 def find_importers(modules: Iterable[Module]) -> dict[str, set[str]]:

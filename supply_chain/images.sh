@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the images: called by `make images`, which sets what stands below in capitals.
+# Builds the images: called by `make images`, which sets the variables in capitals below.
 #   IMAGES REGISTRY TAG   what is built, and its names
 #   BUILDER               docker, podman or buildah; empty: the first that runs
 #   BASE                  the base by digest, NAME@sha256:…; empty: the Dockerfile's, whose digest is looked up

@@ -24,7 +24,7 @@ FIRST_WORD = "word0"
 _ORDERS = re.compile(rb"\[bench ([a-z0-9= ]*)\]")
 _RESULT = re.compile(rb"celsius\W+(\d+)")  # its quotes are escaped, once or twice
 _STREAMED = re.compile(rb'"stream": ?true')
-_TOGETHER_SECONDS = 60.0
+_BARRIER_SECONDS = 60.0
 _HEAD = {"id": "chatcmpl-bench", "created": 1, "model": "bench"}
 _USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 _MODELS = orjson.dumps({"object": "list", "data": [{"id": "bench", "object": "model", "created": 1}]})
@@ -86,7 +86,7 @@ class Model:
             for one in waiting:
                 one.set()
         try:
-            async with asyncio.timeout(_TOGETHER_SECONDS):
+            async with asyncio.timeout(_BARRIER_SECONDS):
                 await here.wait()
         except TimeoutError:
             self._waiting.remove(here)

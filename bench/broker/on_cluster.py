@@ -56,9 +56,9 @@ async def measure(kube: Kube, plan: Plan) -> int:
     await _wait_until_ready(kube, _TRIGGERS_OF_CALLS * len(_CLASSES))
     topology = _topology(kube)
     for side in topology.sides:
-        await asyncio.to_thread(wait_for_answer, side, side.together)
+        await asyncio.to_thread(wait_for_answer, side, side.shared)
     meter = Meter(topology)
-    paths = {side.name: side.together for side in topology.sides}
+    paths = {side.name: side.shared for side in topology.sides}
     measured = await meter.compare(plan.levels, plan.rounds, paths)
     for at_once, _ in plan.levels:
         _print_level(f"{at_once} calls at once", [measured[name, at_once] for name in _CLASSES])
@@ -81,7 +81,7 @@ async def _measure_triggers(kube: Kube, topology: Topology, plan: Plan) -> int:
         await _wait_until_ready(kube, sum(existing.values()))
         ready = time.monotonic() - began
         meter = Meter(Topology(sides, topology.broker, topology.tool))
-        paths = {side.name: side.together for side in sides}
+        paths = {side.name: side.shared for side in sides}
         measured = await meter.compare((level,), plan.rounds, paths)
         wrong += _count_wrong(measured)
         for side in sides:

@@ -35,7 +35,7 @@ class Plan:
     """How much is measured; levels are (calls at once, calls in all)."""
 
     rounds: int
-    together: tuple[tuple[int, int], ...]
+    shared: tuple[tuple[int, int], ...]
     alone: tuple[tuple[int, int], ...]
 
 
@@ -58,16 +58,16 @@ _COLUMNS = (
 async def measure(topology: Topology, plan: Plan) -> int:
     """Measure everything and print it; return how many answers were wrong or missing."""
     meter = Meter(topology)
-    together = await meter.compare(
-        plan.together, plan.rounds, {side.name: side.together for side in topology.sides}
+    shared = await meter.compare(
+        plan.shared, plan.rounds, {side.name: side.shared for side in topology.sides}
     )
-    _print_levels("One Broker for both", topology.sides, plan.together, together)
+    _print_levels("One Broker for both", topology.sides, plan.shared, shared)
     alone = await meter.compare(plan.alone, plan.rounds, {side.name: side.alone for side in topology.sides})
     _print_levels("A Broker for each", topology.sides, plan.alone, alone)
     rows = [(name, f"{memory.before:.0f}", f"{memory.most:.0f}") for name, memory in meter.memory.items()]
     show("Memory, RSS in MB", ("", "before", "most under load"), rows)
     await _print_answers(topology.sides)
-    return sum(rounds.wrong for measured in (together, alone) for rounds in measured.values())
+    return sum(rounds.wrong for measured in (shared, alone) for rounds in measured.values())
 
 
 def _print_levels(

@@ -38,7 +38,7 @@ async def ask(side: Side, case: Case) -> str:
         wait = _WAIT_SECONDS if case.kind == "bench.silent" else 30
         identity = f"{case.kind}-{time.time_ns()}"
         sent = headers(case.kind, wait=wait, identity=identity)
-        url = f"http://{side.address}{side.together}"
+        url = f"http://{side.address}{side.shared}"
         answers = [_one(client, url, sent, number) for number in range(case.calls)]
         return "; ".join(await asyncio.gather(*answers))
 

@@ -40,7 +40,7 @@ class Side:
 
     name: str
     address: str
-    together: str
+    shared: str
     """The path for the Broker that serves both sides."""
 
     alone: str
@@ -70,7 +70,7 @@ def install(kube: Kube, images: Images) -> Topology:
         kube.wait(what, "--all", timeout=120)
     topology = _look(kube)
     for side in topology.sides:
-        for path in (side.together, side.alone):
+        for path in (side.shared, side.alone):
             wait_for_answer(side, path)
     return topology
 
@@ -82,14 +82,14 @@ def _look(kube: Kube) -> Topology:
         Side(
             "Beckon's shim",
             service_address(kube, "shim"),
-            f"/{kube.namespace}/together",
+            f"/{kube.namespace}/shared",
             f"/{kube.namespace}/shim-alone",
             Pods(ready_pods(kube, "app=shim").values()),
         ),
         Side(
             "RequestReply",
             service_address(eventing, "request-reply"),
-            f"/{kube.namespace}/together",
+            f"/{kube.namespace}/shared",
             f"/{kube.namespace}/alone",
             Pods(front.values()),
         ),

@@ -96,11 +96,11 @@ def labelled() -> Labelled:
     return Labelled(catalogue.tools(), questions)
 
 
-_Asked = tuple[str, str, frozenset[Identity], str]
+_Labelled = tuple[str, str, frozenset[Identity], str]
 """Source, text, expected tools, and what the question has in common with its kin."""
 
 
-def _leaderboard(catalogue: _Catalogue) -> Iterator[_Asked]:
+def _leaderboard(catalogue: _Catalogue) -> Iterator[_Labelled]:
     for part in _BFCL_PARTS:
         questions = _lines(DATA / "bfcl" / f"BFCL_v4_{part}.json")
         answers = {
@@ -114,7 +114,7 @@ def _leaderboard(catalogue: _Catalogue) -> Iterator[_Asked]:
             yield f"bfcl {part}", text, frozenset(expected), expected[0].name
 
 
-def _tau_bench(catalogue: _Catalogue) -> Iterator[_Asked]:
+def _tau_bench(catalogue: _Catalogue) -> Iterator[_Labelled]:
     tools = {
         (entry["domain"], entry["function"]["name"]): catalogue.add(entry["domain"], entry["function"])
         for entry in _document("tau-bench", "tools.json")

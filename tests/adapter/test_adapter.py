@@ -60,7 +60,7 @@ async def test_a_call_becomes_a_request_and_the_answer_a_correlated_reply() -> N
     assert api.requests[0].headers["traceparent"].split("-")[1] == "1" * 32
 
 
-async def test_a_rule_that_names_the_trace_itself_is_left_its_way() -> None:
+async def test_a_rule_with_its_own_trace_header_replaces_ours() -> None:
     api = PlainApi([api_answer({})])
     async with before(api, headers={"traceparent": "of the rule"}) as adapter:
         await adapter.reply(call_event({}, traceparent=f"00-{'1' * 32}-{'2' * 16}-01"))

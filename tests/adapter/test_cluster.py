@@ -1,4 +1,4 @@
-"""EventTypes that the API server tells of: found, changed, gone, and not forgotten when it is away."""
+"""EventTypes of the API server: found, changed, gone, and not forgotten when it is away."""
 
 import asyncio
 import contextlib

@@ -58,7 +58,7 @@ def part(kind: str, name: str, port: int, file: Path) -> Credential:
     )
 
 
-async def test_entries_of_one_name_are_sent_together(tmp_path: Path) -> None:
+async def test_all_entries_of_one_name_are_sent(tmp_path: Path) -> None:
     key, token = tmp_path / "key", tmp_path / "token"
     write(key, "the-key")
     write(token, "the-token")

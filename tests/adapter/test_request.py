@@ -59,7 +59,7 @@ def test_what_a_server_could_take_for_another_path_is_refused(value: str) -> Non
         build_request(rule(url=HOST + "/v1/items/{x}"), {"x": value})
 
 
-def test_two_arguments_cannot_make_dots_together() -> None:
+def test_two_arguments_cannot_be_joined_to_dots() -> None:
     with pytest.raises(UnfitArgument, match="'x' and 'y' is part of the address"):
         build_request(rule(url=HOST + "/v1/{x}{y}/z"), {"x": ".", "y": "."})
 
@@ -115,8 +115,8 @@ def test_the_fields_of_an_object_replace_no_other_parameter() -> None:
 
 def test_headers_and_cookies_hold_arguments_and_are_left_out_without_them() -> None:
     made = rule(
-        headers={"X-Trace": "{trace}", "X-None": "for {nobody}", "X-Limit": 5},
-        cookies={"a": "{a}", "b": "x", "c": "{nobody}"},
+        headers={"X-Trace": "{trace}", "X-None": "for {absent}", "X-Limit": 5},
+        cookies={"a": "{a}", "b": "x", "c": "{absent}"},
     )
 
     request = build_request(made, {"trace": "t-1", "a": "1; admin=1"})

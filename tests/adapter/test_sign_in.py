@@ -65,7 +65,7 @@ async def test_a_valid_token_is_sent_as_it_is(file: Path) -> None:
     assert oauth.grants == []
 
 
-async def test_an_ended_token_is_renewed_and_kept_for_the_next_start(file: Path) -> None:
+async def test_an_ended_token_is_renewed_and_stored_for_the_next_start(file: Path) -> None:
     oauth = OAuthServer()
     async with signed_in(oauth, file, expires_in=-1) as url:
         for number in (1, 2):  # the adapter is started twice
@@ -76,10 +76,10 @@ async def test_an_ended_token_is_renewed_and_kept_for_the_next_start(file: Path)
     (grant,) = oauth.grants
     assert (grant["refresh_token"], grant["client_id"]) == ("first", "registered")
     assert grant["resource"] == f"{url}/mcp"
-    kept = SignIn.from_file(file)
-    assert kept.token.access_token in oauth.tokens
-    assert kept.token.refresh_token in oauth.refresh_tokens
-    assert kept.expires_at == pytest.approx(time.time() + 3600, abs=60)
+    stored = SignIn.from_file(file)
+    assert stored.token.access_token in oauth.tokens
+    assert stored.token.refresh_token in oauth.refresh_tokens
+    assert stored.expires_at == pytest.approx(time.time() + 3600, abs=60)
     assert _is_private(file)
 
 

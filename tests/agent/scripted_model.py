@@ -22,7 +22,7 @@ from beckon_agent.model.transport import Patience
 from tests.serving import served
 
 EVENT_STREAM = "text/event-stream"
-KEY = "sk-a-key-that-nobody-may-see"
+KEY = "sk-a-key-that-no-one-may-see"
 QUESTION = ModelRequest([{"role": "user", "content": "hi"}])
 
 

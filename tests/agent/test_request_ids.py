@@ -50,7 +50,7 @@ def tries(description: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"method": "PATCH", "url": path}
     yield {"method": "GET", "url": "/nowhere"}
     yield {"method": "GET", "url": "/v1/nowhere"}
-    for path in ("/mcp", "/mcp/nobody"):
+    for path in ("/mcp", "/mcp/unknown"):
         for method in ("GET", "POST", "DELETE", "PUT"):
             yield {"method": method, "url": path, "json": {}}
         yield {"method": "POST", "url": path, "headers": {"host": "rebound.example"}}

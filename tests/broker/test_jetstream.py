@@ -27,7 +27,7 @@ from tests.patience import eventually
 TOKEN = "shim-0.AAAAAAAAAAAAAAAA.BBBBBBBBBBBBBBBBBBBBBB"
 
 
-def kept_in(server: NatsServer, stream: str | None = None) -> dict[str, Any]:
+def stored_in(server: NatsServer, stream: str | None = None) -> dict[str, Any]:
     """Return the settings of a broker with its log in a server, in streams of its own unless named."""
     return {"nats_url": server.url, "nats_stream": stream or uuid4().hex[:16], "lease_seconds": 1.0}
 
@@ -56,7 +56,7 @@ async def test_what_a_killed_broker_had_not_delivered_another_one_delivers(
             await tool.wait(20)
             first.kill()
         held.open()
-        async with running_broker(folder, trigger("t", tool.url), **kept_in(nats_server, stream)) as second:
+        async with running_broker(folder, trigger("t", tool.url), **stored_in(nats_server, stream)) as second:
             await tool.wait(40)
             redelivered = await second.metric("redeliveries_total")
 
@@ -67,7 +67,7 @@ async def test_what_a_killed_broker_had_not_delivered_another_one_delivers(
 async def test_accepted_events_outlive_a_kill_of_the_server(folder: Path, own_server: NatsServer) -> None:
     async with (
         subscriber() as tool,
-        running_broker(folder, trigger("t", tool.url), **kept_in(own_server)) as running,
+        running_broker(folder, trigger("t", tool.url), **stored_in(own_server)) as running,
     ):
         tool.script += [web.Response(status=503, headers={"Retry-After": "0"}) for _ in range(10)]
         statuses = [(await running.send(event(f"e{number}"))).status for number in range(10)]
@@ -113,7 +113,7 @@ async def test_without_a_server_events_are_refused_until_there_is_one(
 async def test_brokers_share_the_deliveries_of_a_trigger(folder: Path, nats_server: NatsServer) -> None:
     stream = uuid4().hex[:16]
     async with subscriber() as tool:
-        manifest, settings = trigger("t", tool.url), kept_in(nats_server, stream)
+        manifest, settings = trigger("t", tool.url), stored_in(nats_server, stream)
         async with (
             running_broker(folder, manifest, **settings) as one,
             running_broker(folder, manifest, **settings) as two,
@@ -137,7 +137,7 @@ async def test_a_stopped_broker_gives_back_what_it_holds(folder: Path, nats_serv
 
     async with subscriber(answer) as tool, subscriber() as sink:
         waiting = delivery(1, sink.url, backoffDelay="PT1H")
-        settings = kept_in(nats_server, stream)
+        settings = stored_in(nats_server, stream)
         async with running_broker(folder, trigger("t", tool.url, delivery=waiting), **settings) as first:
             await first.send(event("e1"))
             await tool.wait()
@@ -166,7 +166,7 @@ async def test_a_call_that_a_killed_broker_held_is_repeated_only_if_it_may_be(
             await tool.wait()
             first.kill()
         held.open()
-        async with running_broker(folder, *manifests, **kept_in(nats_server, stream)) as second:
+        async with running_broker(folder, *manifests, **stored_in(nats_server, stream)) as second:
             await (tool.wait(2) if runs == 2 else sink.wait())
             await eventually(lambda: is_empty(second))
 
@@ -183,7 +183,7 @@ async def test_a_full_log_refuses_events_and_keeps_those_it_has(
     folder: Path, nats_server: NatsServer
 ) -> None:
     held = Gate()
-    settings = {**kept_in(nats_server), "nats_max_bytes": 400_000}
+    settings = {**stored_in(nats_server), "nats_max_bytes": 400_000}
     async with (
         subscriber(held) as tool,
         running_broker(folder, trigger("t", tool.url), **settings) as running,
@@ -207,7 +207,7 @@ async def test_an_event_larger_than_a_message_of_the_server_is_refused_for_good(
     server = NatsServer(tmp_path / "nats", "--config", str(tmp_path / "nats.conf")).start()
     async with (
         subscriber() as tool,
-        running_broker(folder, trigger("t", tool.url), **kept_in(server)) as running,
+        running_broker(folder, trigger("t", tool.url), **stored_in(server)) as running,
     ):
         sizes = (90_000, *range(98_500, 100_200, 100), 200_000)
         answers = [await running.send(event(f"e{size}", data=b"x" * size)) for size in sizes]
@@ -235,7 +235,7 @@ async def test_a_server_over_tls_is_checked_against_the_ca_of_the_settings(
         (tmp_path / f"{name}.pem").write_bytes(content)
     options = ("--tls", "--tlscert", str(tmp_path / "cert.pem"), "--tlskey", str(tmp_path / "key.pem"))
     server = NatsServer(tmp_path / "nats", *options).start()
-    settings = {**kept_in(server), "nats_url": server.url.replace("nats:", "tls:")}
+    settings = {**stored_in(server), "nats_url": server.url.replace("nats:", "tls:")}
     async with subscriber() as tool:
         route = trigger("t", tool.url)
         async with running_broker(
@@ -255,7 +255,7 @@ async def test_a_slow_trigger_leaves_the_others_alone(folder: Path, nats_server:
             trigger("slow", slow.url, filter={"attributes": {"type": "test.slow"}}),
             trigger("quick", quick.url, filter={"attributes": {"type": "test.quick"}}),
         ]
-        settings = {**kept_in(nats_server), "concurrency": 1}
+        settings = {**stored_in(nats_server), "concurrency": 1}
         async with running_broker(folder, *manifests, **settings) as running:
             for number in range(300):
                 await running.send(event(f"s{number}", "test.slow"))
@@ -269,7 +269,7 @@ async def test_a_slow_trigger_leaves_the_others_alone(folder: Path, nats_server:
 
 
 async def test_one_process_accepts_and_another_one_delivers(folder: Path, nats_server: NatsServer) -> None:
-    settings = kept_in(nats_server, uuid4().hex[:16])
+    settings = stored_in(nats_server, uuid4().hex[:16])
     async with subscriber() as tool:
         route = trigger("t", tool.url)
         async with running_broker(folder, route, roles="ingress", **settings) as ingress:
@@ -288,7 +288,7 @@ async def test_a_call_at_work_in_a_stopped_broker_is_not_made_again(
     folder: Path, nats_server: NatsServer
 ) -> None:
     """Its tool may have begun, although no answer has come; an idempotent one gets it again."""
-    settings = kept_in(nats_server, uuid4().hex[:16])
+    settings = stored_in(nats_server, uuid4().hex[:16])
     held = Gate()
     async with subscriber(held) as tool, subscriber() as sink:
         manifests = broker(delivery=delivery(3, sink.url)), trigger("t", tool.url)
@@ -335,7 +335,7 @@ async def test_the_queue_of_a_slow_trigger_is_in_the_log_and_not_in_the_process(
             trigger("slow", tool.url, filter={"attributes": {"type": "test.slow"}}),
             trigger("quick", quick.url, filter={"attributes": {"type": "test.quick"}}),
         ]
-        settings = {**kept_in(nats_server), "concurrency": 2}
+        settings = {**stored_in(nats_server), "concurrency": 2}
         async with running_broker(folder, *routes, **settings) as running:
             for number in range(200):
                 await running.send(event(f"s{number}", "test.slow"))
@@ -357,7 +357,7 @@ async def test_an_ordered_trigger_gets_one_event_after_the_other(
     async with subscriber() as tool:
         metadata = {"name": "t", "annotations": {"beckon.dev/delivery-order": "ordered"}}
         ordered = {**trigger("t", tool.url, delivery=delivery(5)), "metadata": metadata}
-        settings = kept_in(nats_server, stream)
+        settings = stored_in(nats_server, stream)
         async with (
             running_broker(folder, ordered, **settings) as one,
             running_broker(folder, ordered, **settings) as two,

@@ -19,12 +19,12 @@ from tests.patience import PATIENCE
 @asynccontextmanager
 async def broker_process(folder: Path, **environment: str) -> AsyncIterator[Process]:
     """Start `python -m beckon_broker` as a user would; kill it if the test leaves it running."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("BECKON_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("BECKON_")}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "beckon_broker",
-        env={**kept, "BECKON_MANIFESTS": str(folder), **environment},
+        env={**inherited, "BECKON_MANIFESTS": str(folder), **environment},
         cwd=folder,
         stderr=PIPE,
     )

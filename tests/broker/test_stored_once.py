@@ -14,7 +14,7 @@ from beckon_contract.knative.triggers import GROUP
 from beckon_contract.kubernetes_objects import Key
 from tests.broker.broker_process import RunningBroker, broker, delivery, event, running_broker, trigger
 from tests.broker.subscribers import Gate, Request, event_response, subscriber
-from tests.broker.test_jetstream import TOKEN, is_empty, kept_in
+from tests.broker.test_jetstream import TOKEN, is_empty, stored_in
 from tests.nats_server import NatsServer
 from tests.patience import eventually, until
 
@@ -24,7 +24,7 @@ async def test_a_delivery_that_a_broker_holds_outlasts_an_outage_of_the_server(
 ) -> None:
     """The server hands it out again, but the broker that still holds it knows it."""
     held = Gate()
-    settings = kept_in(own_server)
+    settings = stored_in(own_server)
     async with subscriber(held) as tool, subscriber() as sink:
         manifests = broker(delivery=delivery(3, sink.url)), trigger("t", tool.url)
         async with running_broker(folder, *manifests, **settings) as running:
@@ -47,7 +47,7 @@ async def test_what_is_delivered_during_an_outage_of_the_server_is_not_delivered
     folder: Path, own_server: NatsServer
 ) -> None:
     held = Gate()
-    settings = kept_in(own_server)
+    settings = stored_in(own_server)
     async with (
         subscriber(held) as tool,
         running_broker(folder, trigger("t", tool.url), **settings) as running,
@@ -70,7 +70,7 @@ async def test_what_is_delivered_during_an_outage_of_the_server_is_not_delivered
 
 async def test_a_call_that_is_posted_again_is_stored_once(folder: Path, nats_server: NatsServer) -> None:
     """Also by another ingress. Other events are stored as often as they are posted."""
-    settings = kept_in(nats_server, uuid4().hex[:16])
+    settings = stored_in(nats_server, uuid4().hex[:16])
     call = event("call").extended(correlationid=TOKEN)
     async with subscriber() as tool:
         route = trigger("t", tool.url)
@@ -104,7 +104,7 @@ async def test_a_reply_waits_for_a_server_that_is_away(folder: Path, own_server:
             trigger("tool", tool.url, filter={"attributes": {"type": "test.call"}}),
             trigger("replies", shim.url, filter={"attributes": {"replyid": ""}}),
         ]
-        async with running_broker(folder, *manifests, **kept_in(own_server)) as running:
+        async with running_broker(folder, *manifests, **stored_in(own_server)) as running:
             await running.send(event("call").extended(correlationid=TOKEN))
             await tool.wait()
             own_server.kill()

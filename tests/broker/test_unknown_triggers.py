@@ -9,7 +9,7 @@ import pytest
 from beckon_broker.service import QueueLimits
 from tests.broker.broker_process import RunningBroker, event, running_broker, service, trigger
 from tests.broker.subscribers import subscriber
-from tests.broker.test_jetstream import is_empty, kept_in
+from tests.broker.test_jetstream import is_empty, stored_in
 from tests.nats_server import NatsServer
 from tests.patience import eventually
 
@@ -28,7 +28,7 @@ def other_folder(tmp_path: Path) -> Path:
 async def test_a_delivery_waits_for_the_trigger_that_another_process_has_read_first(
     folder: Path, other_folder: Path, nats_server: NatsServer
 ) -> None:
-    settings = kept_in(nats_server, uuid4().hex[:16])
+    settings = stored_in(nats_server, uuid4().hex[:16])
     async with (
         subscriber() as tool,
         running_broker(folder, trigger("t", tool.url), roles="ingress", **settings) as ingress,
@@ -47,7 +47,7 @@ async def test_a_delivery_waits_for_the_trigger_that_another_process_has_read_fi
 async def test_a_delivery_of_a_trigger_that_is_gone_is_dropped_and_counted(
     folder: Path, other_folder: Path, nats_server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = kept_in(nats_server, uuid4().hex[:16])
+    settings = stored_in(nats_server, uuid4().hex[:16])
     async with (
         subscriber() as tool,
         running_broker(folder, trigger("t", tool.url), roles="ingress", **settings) as ingress,
@@ -65,7 +65,7 @@ async def test_a_delivery_of_a_trigger_that_is_gone_is_dropped_and_counted(
 async def test_a_delivery_of_a_trigger_that_is_not_ready_stays_in_the_log(
     folder: Path, other_folder: Path, nats_server: NatsServer
 ) -> None:
-    settings = kept_in(nats_server, uuid4().hex[:16])
+    settings = stored_in(nats_server, uuid4().hex[:16])
     async with subscriber() as tool:
         reference = {"kind": "Service", "apiVersion": "serving.knative.dev/v1", "name": "tool"}
         not_ready = trigger("t", {"ref": reference})
@@ -89,7 +89,7 @@ async def test_a_delivery_of_a_trigger_that_is_not_ready_stays_in_the_log(
 async def test_a_stopped_process_gives_back_a_delivery_that_waits_for_its_trigger(
     folder: Path, other_folder: Path, nats_server: NatsServer
 ) -> None:
-    settings = {**kept_in(nats_server, uuid4().hex[:16]), "lease_seconds": 60.0}
+    settings = {**stored_in(nats_server, uuid4().hex[:16]), "lease_seconds": 60.0}
     async with (
         subscriber() as tool,
         running_broker(folder, trigger("t", tool.url), roles="ingress", **settings) as ingress,

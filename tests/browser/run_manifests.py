@@ -72,7 +72,7 @@ def run_manifests(folder: Path) -> None:
             f"test-{name}", description, parameters, command=f"{_SERVE}{attribute}", annotations=annotations
         )
         (folder / f"{name}.yaml").write_text(text)
-    dead = tool_manifests("test-dead", "Nobody is there.", {}, url="http://127.0.0.1:9")
+    dead = tool_manifests("test-dead", "No one is there.", {}, url="http://127.0.0.1:9")
     (folder / "dead.yaml").write_text(dead)
     for name, text in (("lonely", _LONELY), ("far", _FAR), ("half", _HALF)):
         (folder / f"{name}.yaml").write_text(text)

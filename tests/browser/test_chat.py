@@ -121,7 +121,7 @@ def test_what_a_model_writes_runs_nothing_and_fetches_nothing(
     problems.clear()
 
 
-def test_a_call_is_a_card_with_arguments_state_time_and_the_way_to_its_events(
+def test_a_call_is_a_card_with_arguments_state_time_and_a_link_to_its_events(
     page: Page, model: ModelThread
 ) -> None:
     model.play(asks_for(("test_cities", {})), says("Three cities."))
@@ -288,8 +288,8 @@ def test_an_edited_question_replaces_the_old_one(page: Page, model: ModelThread)
 
     answered(page, "Another two.")
     expect(turns(page)).to_have_count(2)
-    spoken = [(m["role"], m["content"]) for m in model.bodies[0]["messages"] if m["role"] != "system"]
-    assert spoken == [("user", "first"), ("assistant", "One."), ("user", "second, but better")]
+    messages = [(m["role"], m["content"]) for m in model.bodies[0]["messages"] if m["role"] != "system"]
+    assert messages == [("user", "first"), ("assistant", "One."), ("user", "second, but better")]
     assert page.url != before
 
 

@@ -14,8 +14,8 @@ from tests.patience import PATIENCE
 
 @pytest.fixture(autouse=True)
 def _empty(platform: LocalPlatform) -> None:
-    kept = httpx.get(f"{platform.url}/v1/conversations", params={"limit": 100}, timeout=PATIENCE)
-    for one in kept.json()["data"]:
+    stored = httpx.get(f"{platform.url}/v1/conversations", params={"limit": 100}, timeout=PATIENCE)
+    for one in stored.json()["data"]:
         httpx.delete(f"{platform.url}/v1/conversations/{one['id']}", timeout=PATIENCE)
 
 
@@ -96,7 +96,7 @@ def test_on_a_phone_the_list_is_a_drawer(
     answered(page, "Yes.")
 
 
-def test_what_somebody_put_into_a_conversation_is_shown(open_page: Open, platform: LocalPlatform) -> None:
+def test_the_items_of_a_conversation_are_shown(open_page: Open, platform: LocalPlatform) -> None:
     items = [
         {"type": "message", "role": "user", "content": "Said over the API"},
         {"type": "message", "role": "assistant", "content": "And answered there."},

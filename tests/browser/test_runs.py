@@ -162,7 +162,7 @@ def test_an_answer_shows_what_was_said_and_what_it_cost(runs: Runs) -> None:
 
 
 def test_a_call_that_could_not_be_delivered_is_marked_and_says_why(runs: Runs) -> None:
-    run = runs.ask("Call nobody", asks_for(("test_dead", {})), says("Nobody is there."))
+    run = runs.ask("Call the dead", asks_for(("test_dead", {})), says("No one is there."))
     page = runs.open(run)
 
     expect(row(page, "test_dead")).to_contain_text("Dead letter")
@@ -230,8 +230,8 @@ def test_a_run_is_live_while_it_works(runs: Runs, tmp_path: Path) -> None:
 def test_a_run_that_another_process_took_over_says_so_and_the_page_stays_with_it(
     start_platform: Start, manifests: Path, model: ModelThread, open_page: Open, tmp_path: Path
 ) -> None:
-    kept = {"BECKON_STORE": f"sqlite:///{tmp_path / 'runs.db'}", "BECKON_LEASE_SECONDS": "2"}
-    platform = start_platform(manifests, OPENAI_BASE_URL=model.base_url, BECKON_MODEL="scripted", **kept)
+    durable = {"BECKON_STORE": f"sqlite:///{tmp_path / 'runs.db'}", "BECKON_LEASE_SECONDS": "2"}
+    platform = start_platform(manifests, OPENAI_BASE_URL=model.base_url, BECKON_MODEL="scripted", **durable)
     runs = Runs(platform, model, open_page)
     slow = asks_for(("test_hold", {"file": str(tmp_path / "enough")}))
     run = runs.ask("Survive", slow, says("Still here."), background=True)

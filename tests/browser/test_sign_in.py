@@ -17,7 +17,7 @@ KEY = new_key()
 def closed(start_platform: Start, manifests: Path, tmp_path_factory: pytest.TempPathFactory) -> LocalPlatform:
     """A platform that knows one key."""
     keys = tmp_path_factory.mktemp("keys") / "keys.jsonl"
-    keys.write_text(new_entry(KEY, "somebody").line() + "\n")
+    keys.write_text(new_entry(KEY, "ann").line() + "\n")
     return start_platform(manifests, BECKON_KEYS_FILE=str(keys))
 
 

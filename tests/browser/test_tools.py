@@ -85,7 +85,7 @@ def test_a_tool_that_is_applied_appears_by_itself(view: Open, manifests: Path) -
     ).to_have_count(1)
 
 
-def test_the_way_of_a_call_is_drawn_station_by_station(view: Open) -> None:
+def test_the_route_of_a_call_is_drawn_station_by_station(view: Open) -> None:
     page = view()
     page.get_by_role("link", name="test_order").click()
 

@@ -118,9 +118,7 @@ def test_a_view_is_for_everybody(
     assert page.evaluate(CUT_OFF) == []
 
 
-def test_the_theme_follows_the_system_until_somebody_chooses(
-    open_page: Open, platform: LocalPlatform
-) -> None:
+def test_the_theme_follows_the_system_until_one_is_chosen(open_page: Open, platform: LocalPlatform) -> None:
     page = open_page(platform.url, color_scheme="dark")
     dark = page.evaluate(BACKGROUND)
 

@@ -58,7 +58,7 @@ def of_the_shim() -> str:
     metrics = ShimMetrics()
     metrics.call("replied")
     metrics.reply("answered")
-    metrics.dead_letter("told")
+    metrics.dead_letter("reported")
     return metrics.text().decode()
 
 

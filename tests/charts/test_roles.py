@@ -67,7 +67,7 @@ def test_the_policy_of_triggers_names_the_shim_and_the_label_that_the_operator_w
     assert MANAGED_BY in policy
 
 
-def test_roles_are_brought_together_for_references_alone() -> None:
+def test_roles_are_aggregated_for_references_alone() -> None:
     selected = {
         role["metadata"]["name"]: [
             tuple(one["matchLabels"]) for one in role["aggregationRule"]["clusterRoleSelectors"]

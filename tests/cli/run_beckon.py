@@ -16,7 +16,9 @@ def beckon(
     given: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run `beckon` to its end, with no setting but those given."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "OPENAI_"))}
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "OPENAI_"))
+    }
     return run_module(
-        "beckon_cli", *words, env={**kept, **(settings or {})}, cwd=cwd, given=given, timeout=seconds
+        "beckon_cli", *words, env={**inherited, **(settings or {})}, cwd=cwd, given=given, timeout=seconds
     )

@@ -112,7 +112,7 @@ class Platform:
 
 
 def first_key(kube: Kube) -> str:
-    """Return the API key that the operator made, as docs/install.md tells."""
+    """Return the API key that the operator made, as docs/install.md describes."""
     secret = kube.within(NAMESPACE).get("secret", "beckon-first-key")
     return base64.b64decode(secret["data"]["api-key"]).decode()
 

@@ -61,7 +61,7 @@ class ApiReader:
         """Return an object, or the list of those with the labels of a selector; `None` without the object.
 
         `resource` is what kubectl takes: the singular, plural or short name, with the group after a dot where
-        several have it, or with version and group. An empty namespace stands for all. Raises `ReadingFailed`.
+        several have it, or with version and group. An empty namespace means all. Raises `ReadingFailed`.
         """
         query = {"labelSelector": selector} if selector else {}
         answer = self._get(self._find(resource).path(namespace, name), query)

@@ -119,7 +119,7 @@ def test_values_are_moved_towards_the_schema_only_where_they_fail_it(
     assert found.repaired == ((repaired,) if repaired else ())
 
 
-def test_unknown_names_are_kept_where_the_schema_allows_them() -> None:
+def test_unknown_names_stay_where_the_schema_allows_them() -> None:
     assert read_arguments('{"$task": 1}', ANYTHING) == Arguments({"$task": 1})
 
 
@@ -189,7 +189,7 @@ def test_a_refusal_shows_the_model_what_to_change(raw: Any, said: str) -> None:
     ],
     ids=range(19),
 )
-def test_what_could_have_been_meant_in_two_ways_is_refused(raw: str) -> None:
+def test_what_could_have_two_meanings_is_refused(raw: str) -> None:
     refused(raw, ANYTHING)
 
 
@@ -232,7 +232,7 @@ def test_problems_are_short_and_few_however_long_the_arguments() -> None:
     assert problems.endswith("and 490 more")
 
 
-def test_calls_that_a_server_ran_together_are_split_when_each_part_fits() -> None:
+def test_calls_that_a_server_joined_are_split_when_each_part_fits() -> None:
     parts = [{"city": "a"}, {"city": "b"}]
     assert split_arguments('{"city": "a"}{"city": "b"}', VALIDATOR) == parts
     assert split_arguments('{"city": "a"},\n {"city": "b"}', SCHEMA) == parts

@@ -309,8 +309,8 @@ def test_a_rebuild_reads_only_what_changed() -> None:
 
     after = builder.build([replace(resource) for resource in resources]).tools
 
-    kept = [name for name in before if after[name].parameters is before[name].parameters]
-    assert set(before) - set(kept) == {"get_thing_0"}
+    unchanged = [name for name in before if after[name].parameters is before[name].parameters]
+    assert set(before) - set(unchanged) == {"get_thing_0"}
     assert set(after["get_thing_0"].parameters["properties"]) == {"c"}
 
 

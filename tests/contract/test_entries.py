@@ -13,14 +13,14 @@ def router(*triggers: Resource) -> Router:
     return Router(route_table(map(read_trigger, triggers)))
 
 
-def ways(entries: list[Entry]) -> dict[str, Any]:
+def routes(entries: list[Entry]) -> dict[str, Any]:
     return {
         entry.resource.name: entry.unrouted.reason if entry.unrouted else entry.tool and entry.tool.routes
         for entry in entries
     }
 
 
-def test_a_tool_without_a_way_is_still_a_tool_with_the_reason_beside_it() -> None:
+def test_a_tool_without_a_route_is_still_a_tool_with_the_reason_beside_it() -> None:
     (entry,) = EntryReader().read(by_key([event_type()]), router())
 
     assert entry.tool is not None
@@ -35,28 +35,28 @@ def test_entries_come_in_the_order_of_their_keys() -> None:
     assert [entry.resource.name for entry in entries] == ["a", "b"]
 
 
-def test_only_the_ways_of_types_that_were_touched_are_looked_for_again() -> None:
+def test_only_the_routes_of_changed_types_are_searched_again() -> None:
     reader, resources = EntryReader(), by_key(event_type(name) for name in TYPES)
     before = reader.read(resources, router(trigger("ta", "a"), trigger("tb", "b")))
 
     after = reader.read(resources, router(trigger("other", "a"), trigger("tb", "b")), {"a"})
 
-    assert ways(after) == {"a": ("other",), "b": ("tb",)}
+    assert routes(after) == {"a": ("other",), "b": ("tb",)}
     assert after[1] is before[1]
 
 
-def test_without_a_word_on_what_was_touched_every_way_is_looked_for_again() -> None:
+def test_without_a_list_of_changes_every_route_is_searched_again() -> None:
     reader, resources = EntryReader(), by_key(event_type(name) for name in TYPES)
     reader.read(resources, router(trigger("all", None)))
 
-    assert ways(reader.read(resources, router())) == {"a": "NoTrigger", "b": "NoTrigger"}
+    assert routes(reader.read(resources, router())) == {"a": "NoTrigger", "b": "NoTrigger"}
 
 
 def test_why_there_is_no_route_is_looked_up_again_whatever_was_touched() -> None:
     reader, resources = EntryReader(), by_key([event_type("get.weather")])
-    assert ways(reader.read(resources, router())) == {"get.weather": "NoTrigger"}
+    assert routes(reader.read(resources, router())) == {"get.weather": "NoTrigger"}
 
-    assert ways(reader.read(resources, router(trigger("t", "get.wether")), {"get.wether"})) == {
+    assert routes(reader.read(resources, router(trigger("t", "get.wether")), {"get.wether"})) == {
         "get.weather": "FilterMismatch"
     }
 

@@ -115,7 +115,7 @@ def test_another_event_format_is_refused_as_such() -> None:
         from_http([(b"content-type", b"application/cloudevents+protobuf")], b"")
 
 
-def test_nanoseconds_are_kept_and_time_is_not_invented() -> None:
+def test_nanoseconds_stay_and_time_is_not_invented() -> None:
     assert binary(ce_time="2026-01-31T09:30:00.123456789Z").time == "2026-01-31T09:30:00.123456789Z"
     assert (
         structured(time="2026-01-31T09:30:00.123456789+02:00").time == "2026-01-31T09:30:00.123456789+02:00"

@@ -9,9 +9,9 @@ from beckon_contract.schema.lowering import MAX_CHARACTERS, Profile, lower, lowe
 from beckon_contract.schema.parameters import normalise
 
 
-def sent(parameter: object, profile: str, **around: Any) -> Any:
+def sent(parameter: object, profile: str, **keywords: Any) -> Any:
     """Return how one required parameter is sent."""
-    document = {"type": "object", "properties": {"p": parameter}, "required": ["p"], **around}
+    document = {"type": "object", "properties": {"p": parameter}, "required": ["p"], **keywords}
     return lower(normalise(document), profile)["properties"]["p"]
 
 
@@ -205,7 +205,7 @@ def test_llama_cpp_is_sent_a_type_for_everything() -> None:
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-def test_descriptions_give_way_when_a_schema_would_fill_the_prompt(profile: str) -> None:
+def test_descriptions_are_shortened_when_a_schema_would_fill_the_prompt(profile: str) -> None:
     wordy = {f"p{n}": {"type": "string", "description": "x" * 1200} for n in range(200)}
     lowered = lower(normalise(wordy), profile)
     assert list(lowered["properties"]) == list(wordy)

@@ -249,7 +249,7 @@ def test_arguments_valid_for_the_original_are_valid_for_what_was_sent(pair: Pair
 
 
 def fragments(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    """Return strategies for one or a few keywords that belong together."""
+    """Return strategies for one or a few keywords that belong to each other."""
     return st.one_of(
         st.builds(lambda name, child: {"properties": {name: child}}, st.sampled_from("ab"), inner),
         st.builds(lambda child: {"properties": {"a": child}, "additionalProperties": False}, inner),

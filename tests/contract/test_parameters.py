@@ -1,4 +1,4 @@
-"""Every form in which parameters may be written, and the rule that tells the forms apart."""
+"""Every form in which parameters may be written, and the rule that distinguishes them."""
 
 import json
 from typing import Any
@@ -309,8 +309,8 @@ def test_what_is_written_in_yaml_with_nothing_after_it_is_left_out() -> None:
     assert properties({"type": "object", "properties": {"a": {"type": "string", "description": None}}}) == {
         "a": {"type": "string"}
     }
-    kept = properties({"a": {"enum": ["x", None], "default": None}})
-    assert kept == {"a": {"enum": ["x", None], "default": None}}
+    lowered = properties({"a": {"enum": ["x", None], "default": None}})
+    assert lowered == {"a": {"enum": ["x", None], "default": None}}
 
 
 def test_a_nullable_root_is_still_an_object() -> None:

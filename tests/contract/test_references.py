@@ -33,7 +33,7 @@ CUSTOM_METASCHEMA = "schema that uses custom metaschema with with no validation 
         ("root#city", {"$id": "https://example.com/root"}),
     ],
 )
-def test_every_local_way_to_refer_leads_to_the_definition(ref: str, extra: dict[str, Any]) -> None:
+def test_every_form_of_local_reference_leads_to_the_definition(ref: str, extra: dict[str, Any]) -> None:
     city = {"type": "string", "minLength": 2, "$anchor": "city"}
     document = {
         "type": "object",
@@ -51,7 +51,7 @@ def test_every_local_way_to_refer_leads_to_the_definition(ref: str, extra: dict[
     assert found == {"type": "string", "minLength": 2}
 
 
-def test_definitions_of_one_name_in_several_places_are_kept_apart() -> None:
+def test_definitions_of_one_name_in_several_places_stay_apart() -> None:
     document = {
         "a": {"$ref": "#/$defs/x"},
         "b": {"$ref": "#/definitions/x"},
@@ -103,9 +103,7 @@ ROOT_IN_ITSELF = {"type": "object", "properties": {"and": {"type": "array", "ite
     ],
     ids=["tree", "list", "root"],
 )
-def test_recursion_that_an_instance_can_end_is_kept(
-    document: dict[str, Any], instance: dict[str, Any]
-) -> None:
+def test_recursion_that_an_instance_can_end_stays(document: dict[str, Any], instance: dict[str, Any]) -> None:
     schema = normalise(document)
     assert is_valid(schema, instance)
     assert jsonschema_rs.Draft202012Validator(schema).is_valid(instance)

@@ -98,7 +98,7 @@ def test_a_trigger_gets_only_its_own_namespace() -> None:
     assert passing(found, namespace="shop") == ["weather"]
 
 
-def test_a_trigger_with_mistakes_is_kept_apart_with_its_problems() -> None:
+def test_a_trigger_with_mistakes_is_listed_with_its_problems() -> None:
     broken = trigger(spec={"filters": [{"cesql": "type ="}]})
 
     found = table(broken, trigger("good"))

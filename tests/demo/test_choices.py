@@ -173,7 +173,7 @@ def test_a_number_too_long_to_be_one_is_no_number() -> None:
     assert _calls(f"Book a table for {'9' * 3000} or 5", [tool]) == [("book_table", {"guests": 5})]
 
 
-def test_what_the_request_rules_is_kept() -> None:
+def test_the_tool_choice_of_the_request_is_obeyed() -> None:
     both = "What is 2+2 and what time is it in Tokyo?"
 
     assert _calls(both, SHIPPED, Rules(calls=False)) == []

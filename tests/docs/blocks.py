@@ -1,6 +1,6 @@
 """The code blocks of the docs, and how the word after the language marks what a test does with one.
 
-    console             every `$ ` line is run beside a platform; its output must show what stands below it
+    console             every `$ ` line is run beside a platform; its output must show the text below it
     console up          its output is that of the platform which the tests share
     console setup       run before that platform starts
     console first       run by a test of its own, on a project as it was just made
@@ -18,7 +18,7 @@
     http stream         an HTTP answer whose server-sent events are CloudEvents
 
 `file=NAME` beside any of these puts the block into a file where the page's commands are run. In expected
-output `…` stands for anything.
+output `…` matches anything.
 """
 
 import re

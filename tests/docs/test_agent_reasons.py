@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "agents.md"
 AGENTS = ROOT / "agent" / "beckon_agent" / "agents"
 
-# Where a reason stands among the arguments of what makes a condition.
+# The position of a reason among the arguments of what makes a condition.
 _PLACE = {"Condition": 2, "Verdict": 1, "NoModel": 0, "NoSecret": 0}
 
 

@@ -11,7 +11,7 @@ PAGE = ROOT / "docs" / "operate.md"
 CONDITIONS = sorted((ROOT / "operator" / "beckon_operator" / "conditions").glob("*.py"))
 DIAGNOSTICS = ROOT / "contract" / "beckon_contract" / "catalogue" / "diagnostics.py"
 
-# Where a reason stands among the arguments of what makes a condition.
+# The position of a reason among the arguments of what makes a condition.
 _PLACE = {"Condition": 2, "_not_routed": 0, "NoRoute": 0}
 
 

@@ -64,12 +64,12 @@ def _take_block() -> socket.socket:
 
 def clean_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return this environment without any setting of Beckon's, and with these."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **settings}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    return {**inherited, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **settings}
 
 
 class LocalPlatform:
-    """A platform that runs; its output is kept in a file."""
+    """A platform that runs; its output is written in a file."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class LocalPlatform:
         return 0
 
     def tools(self) -> list[dict[str, Any]]:
-        """Return the tools as the agent tells them."""
+        """Return the tools as the agent lists them."""
         tools: list[dict[str, Any]] = httpx.get(f"{self.url}/tools", timeout=PATIENCE).json()["tools"]
         return tools
 

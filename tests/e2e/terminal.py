@@ -10,16 +10,16 @@ class Terminal:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._kept = ""
+        self._unread = ""
 
     def read_until(self, text: str, seconds: float) -> str:
         """Return what the terminal shows up to a text; fail when it does not come."""
         end = time.monotonic() + seconds
-        while text not in self._kept:
+        while text not in self._unread:
             ready, _, _ = select.select([self.descriptor], [], [], max(end - time.monotonic(), 0))
-            assert ready, f"no {text!r} in: {self._kept}"
-            self._kept += os.read(self.descriptor, 65_536).decode(errors="replace")
-        shown, _, self._kept = self._kept.partition(text)
+            assert ready, f"no {text!r} in: {self._unread}"
+            self._unread += os.read(self.descriptor, 65_536).decode(errors="replace")
+        shown, _, self._unread = self._unread.partition(text)
         return shown + text
 
     def type(self, keys: bytes) -> None:

@@ -75,7 +75,7 @@ def platform(
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     lost = tool_manifests(
         "test-lost",
-        "Nobody listens there, and the Trigger wants no dead letters.",
+        "No process listens there, and the Trigger wants no dead letters.",
         KIND,
         url="http://127.0.0.1:9/",
         annotations={"beckon.dev/timeout": "1s"},

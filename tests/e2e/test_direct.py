@@ -12,8 +12,8 @@ SERVE = "python -m beckon_tools serve tests.e2e.tools:"
 
 
 def without_trigger(text: str) -> str:
-    kept = [document for document in yaml.safe_load_all(text) if document["kind"] != "Trigger"]
-    return yaml.safe_dump_all(kept)
+    remaining = [document for document in yaml.safe_load_all(text) if document["kind"] != "Trigger"]
+    return yaml.safe_dump_all(remaining)
 
 
 def test_a_direct_tool_is_called_with_no_trigger_at_all(workbench: Workbench) -> None:

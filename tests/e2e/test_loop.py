@@ -40,7 +40,7 @@ def manifests(tmp_path_factory: pytest.TempPathFactory) -> Path:
             annotations={"beckon.dev/timeout": "PT2S"},
         ),
         "fail": tool_manifests("test-fail", "Fail.", KIND, command=SERVE + "fail", delivery=None),
-        "dead": tool_manifests("test-dead", "Nobody is there.", {}, url="http://127.0.0.1:9"),
+        "dead": tool_manifests("test-dead", "No one is there.", {}, url="http://127.0.0.1:9"),
         "paint": tool_manifests(
             "test-paint",
             "Paint a wall.",
@@ -266,7 +266,7 @@ def test_a_conversation_that_was_cut_off_in_a_call_goes_on(
     assert roles == ["system", "user", "assistant", "tool", "user"]
 
 
-def test_a_server_without_tools_is_spoken_to_in_a_dialect_from_then_on(
+def test_a_server_without_tools_gets_a_dialect_from_then_on(
     start_platform: Start, manifests: Path, model: ModelThread
 ) -> None:
     platform = start_platform(manifests, OPENAI_BASE_URL=model.base_url, BECKON_MODEL="some-model")

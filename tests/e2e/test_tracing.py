@@ -131,7 +131,7 @@ def test_each_span_is_below_what_caused_it(seen: Seen) -> None:
     assert processed.ended <= sent.ended <= request.ended
 
 
-def test_the_way_of_the_event_and_of_its_reply_is_seen_at_shim_and_broker(seen: Seen) -> None:
+def test_the_event_and_its_reply_have_spans_of_shim_and_broker(seen: Seen) -> None:
     (sent,), (processed,) = seen["send test.sleep"], seen["process test.sleep"]
     (called,), (out,) = seen["POST /{namespace}/{broker}"], seen["deliver test.sleep"]
     (back,), (replied,) = seen["deliver test.sleep.reply"], seen["POST /replies"]
@@ -248,7 +248,7 @@ def test_a_collector_that_is_not_there_keeps_nothing_from_working(
     assert platform.stop() == 0
 
 
-def test_a_collector_that_cannot_be_spoken_to_is_reported_in_one_line() -> None:
+def test_a_collector_that_cannot_be_reached_is_reported_in_one_line() -> None:
     environment = clean_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317", "BECKON_PORT": "0"})
     command = [sys.executable, "-m", "beckon_agent"]
 

@@ -172,14 +172,31 @@ def test_each_rule_has_exceptions(tmp_path: Path, capsys: Captured) -> None:
     assert capsys.readouterr().out == "Names: nothing new to change; 4 exceptions are left.\n"
 
 
+@pytest.mark.parametrize("folder", ["bench", "tests/shop"])
+def test_a_banned_word_is_refused_outside_of_the_product_too(
+    folder: str, tmp_path: Path, capsys: Captured
+) -> None:
+    write_room(tmp_path, {"calls.py": LONG})
+    path = tmp_path / folder / "test_calls.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("def test_a_reply_is_told() -> None: ...\n\n\nclass Call: ...\n", encoding="utf-8")
+    path.with_name("test_runs.py").write_text("class Call: ...\n", encoding="utf-8")
+
+    assert run(tmp_path) == 1
+
+    (found, total) = capsys.readouterr().out.splitlines()
+    assert found.startswith(f"{folder}/test_calls.py:1: test_a_reply_is_told: 'told' says too little here")
+    assert total.startswith("1 names to change")
+
+
 def test_an_exception_allows_its_own_name_alone(tmp_path: Path, capsys: Captured) -> None:
     write_room(tmp_path, {"calls.py": "told = asked = 1\n", "runs.py": "told = 1\n"})
 
     assert run(tmp_path, "shop/beckon_shop/calls.py word told") == 1
 
-    asked, told, total = capsys.readouterr().out.splitlines()
-    assert asked.startswith("shop/beckon_shop/calls.py:1: asked:")
-    assert told.startswith("shop/beckon_shop/runs.py:1: told:")
+    in_calls, in_runs, total = capsys.readouterr().out.splitlines()
+    assert in_calls.startswith("shop/beckon_shop/calls.py:1: asked:")
+    assert in_runs.startswith("shop/beckon_shop/runs.py:1: told:")
     assert total.startswith("2 names to change")
 
 

@@ -15,7 +15,7 @@ from tests.e2e.local_platform import LocalPlatform
 from tests.patience import PATIENCE
 
 SECONDS = 300.0
-ASKED = [question.text for question in QUESTIONS[17:40:20]] + ["Hello, who are you?"]
+QUESTIONS_HERE = [question.text for question in QUESTIONS[17:40:20]] + ["Hello, who are you?"]
 pytestmark = pytest.mark.timeout(SECONDS + 60)
 LIMITS = {"BECKON_MAX_STEPS": "2", "BECKON_MAX_TOOLS": "4", "BECKON_MAX_SECONDS": "240"}
 
@@ -33,7 +33,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPlatform
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("question", ASKED)
+@pytest.mark.parametrize("question", QUESTIONS_HERE)
 def test_every_call_is_valid_and_every_run_ends(platform: LocalPlatform, question: str, stream: bool) -> None:
     schemas = {FIND_TOOLS.name: FIND_TOOLS.parameters}
     schemas |= {tool["name"]: tool["parameters"] for tool in platform.tools()}

@@ -6,7 +6,7 @@ import pytest
 from tests.operator.documents import PARAMETERS, broker, event_type, manager, trigger
 from tests.operator.judged import Judged, words
 
-KEPT = "beckon.dev/schema-data"
+SCHEMA_DATA = "beckon.dev/schema-data"
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 OTHER = '{"city": {"type": "string"}}'
 
@@ -30,7 +30,7 @@ def declared(annotations: dict[str, str], *managers: dict[str, Any], **spec: str
     ("annotations", "spec", "place"),
     [
         ({"beckon.dev/parameters": PARAMETERS}, {}, "metadata.annotations[beckon.dev/parameters]"),
-        ({KEPT: PARAMETERS}, {}, f"metadata.annotations[{KEPT}]"),
+        ({SCHEMA_DATA: PARAMETERS}, {}, f"metadata.annotations[{SCHEMA_DATA}]"),
         ({}, {"schemaData": PARAMETERS}, "spec.schemaData"),
         ({APPLIED: applied(PARAMETERS)}, {}, f"metadata.annotations[{APPLIED}], spec.schemaData"),
     ],
@@ -76,29 +76,29 @@ def test_empty_parameters_in_the_annotation_are_an_answer() -> None:
 
 @pytest.mark.parametrize(
     "newer",
-    [applied(OTHER), applied(None), applied(OTHER, **{KEPT: "{not json"})],
+    [applied(OTHER), applied(None), applied(OTHER, **{SCHEMA_DATA: "{not json"})],
     ids=["other", "none", "broken"],
 )
-def test_a_kept_schema_that_the_manifest_no_longer_has_may_be_stale(newer: str) -> None:
-    status, reason, message = declared({KEPT: PARAMETERS, APPLIED: newer})
+def test_a_stored_schema_that_the_manifest_no_longer_has_may_be_stale(newer: str) -> None:
+    status, reason, message = declared({SCHEMA_DATA: PARAMETERS, APPLIED: newer})
 
     assert (status, reason) == ("True", "ParametersMayBeStale")
     assert "beckon.dev/parameters" in message
 
 
-def test_a_kept_schema_that_the_object_itself_contradicts_may_be_stale() -> None:
-    assert declared({KEPT: PARAMETERS}, schemaData=OTHER)[1] == "ParametersMayBeStale"
+def test_a_stored_schema_that_the_object_itself_contradicts_may_be_stale() -> None:
+    assert declared({SCHEMA_DATA: PARAMETERS}, schemaData=OTHER)[1] == "ParametersMayBeStale"
 
 
 @pytest.mark.parametrize("text", [PARAMETERS, ' {"place":\n{"type":"string"}} '])
-def test_a_kept_schema_in_other_spacing_is_the_same(text: str) -> None:
-    assert declared({KEPT: PARAMETERS, APPLIED: applied(text)})[1] == "Declared"
+def test_a_stored_schema_in_other_spacing_is_the_same(text: str) -> None:
+    assert declared({SCHEMA_DATA: PARAMETERS, APPLIED: applied(text)})[1] == "Declared"
 
 
-def test_under_server_side_apply_kept_parameters_may_be_stale_and_the_annotation_is_not() -> None:
+def test_under_server_side_apply_stored_parameters_may_be_stale_and_the_annotation_is_not() -> None:
     by_server_side_apply = manager("Apply", "type", "schemaData")
 
-    assert declared({KEPT: PARAMETERS}, by_server_side_apply)[1] == "ParametersMayBeStale"
+    assert declared({SCHEMA_DATA: PARAMETERS}, by_server_side_apply)[1] == "ParametersMayBeStale"
     assert declared({"beckon.dev/parameters": PARAMETERS}, by_server_side_apply)[1] == "Declared"
 
 
@@ -110,7 +110,7 @@ def test_applying_only_labels_makes_nothing_doubtful() -> None:
     }
     status = manager("Apply", "schemaData", subresource="status")
 
-    assert declared({KEPT: PARAMETERS}, labels, status)[1] == "Declared"
+    assert declared({SCHEMA_DATA: PARAMETERS}, labels, status)[1] == "Declared"
 
 
 @pytest.mark.parametrize(

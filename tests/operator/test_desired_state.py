@@ -8,7 +8,7 @@ from tests.operator.documents import Document, broker, event_type, reply_trigger
 from tests.operator.judged import Judged
 from tests.operator.test_tools import NOW, stored
 
-AROUND = (broker(), trigger(), reply_trigger())
+ROUTE = (broker(), trigger(), reply_trigger())
 KEY = ("team", "get.weather")
 
 
@@ -21,7 +21,7 @@ def action(judged: Judged) -> Action:
 
 
 def test_a_tool_that_is_missing_is_created_and_then_left_alone() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     assert action(judged) is Action.CREATE
 
     judged.see(tool_of(judged))
@@ -29,7 +29,7 @@ def test_a_tool_that_is_missing_is_created_and_then_left_alone() -> None:
 
 
 def test_a_tool_that_says_something_else_is_replaced() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     judged.see(tool_of(judged))
 
     judged.see(event_type(spec={"description": "Better."}))
@@ -38,7 +38,7 @@ def test_a_tool_that_says_something_else_is_replaced() -> None:
 
 
 def test_a_tool_of_an_event_type_that_was_made_anew_is_replaced() -> None:
-    judged = Judged(*AROUND, event_type(uid="first"))
+    judged = Judged(*ROUTE, event_type(uid="first"))
     judged.see(tool_of(judged))
 
     judged.see(event_type(uid="second"))
@@ -48,7 +48,7 @@ def test_a_tool_of_an_event_type_that_was_made_anew_is_replaced() -> None:
 
 @pytest.mark.parametrize("labels", [{"beckon.dev/tool": "false"}, None])
 def test_a_tool_without_its_event_type_is_deleted(labels: dict[str, str] | None) -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     judged.see(tool_of(judged))
 
     if labels:
@@ -60,7 +60,7 @@ def test_a_tool_without_its_event_type_is_deleted(labels: dict[str, str] | None)
 
 
 def test_a_tool_that_is_being_deleted_is_waited_for() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     leaving = tool_of(judged)
     leaving["metadata"]["deletionTimestamp"] = NOW
     judged.see(leaving)
@@ -73,8 +73,8 @@ def test_a_tool_that_is_being_deleted_is_waited_for() -> None:
     assert action(judged) is Action.CREATE
 
 
-def test_a_tool_that_somebody_else_made_is_neither_replaced_nor_deleted() -> None:
-    judged = Judged(*AROUND, event_type())
+def test_a_tool_that_others_made_is_neither_replaced_nor_deleted() -> None:
+    judged = Judged(*ROUTE, event_type())
     foreign = tool_of(judged)
     foreign["metadata"]["ownerReferences"] = []
     judged.see(foreign)
@@ -85,7 +85,7 @@ def test_a_tool_that_somebody_else_made_is_neither_replaced_nor_deleted() -> Non
 
 
 def test_what_the_api_server_stores_in_other_words_is_not_written_again() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     other_words = tool_of(judged, version=50)
     other_words["spec"]["description"] = "THE WEATHER."
     tool = judged.desired.wanted_tool(*KEY)
@@ -100,7 +100,7 @@ def test_what_the_api_server_stores_in_other_words_is_not_written_again() -> Non
 
 
 async def test_what_differs_is_queued_once_until_it_is_taken() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     for _ in range(3):
         judged.desired.queue_all()
     queue = judged.desired.queue
@@ -116,7 +116,7 @@ async def test_what_differs_is_queued_once_until_it_is_taken() -> None:
 
 
 def test_a_deleted_tool_is_written_again_at_once() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     judged.see(tool_of(judged))
     judged.lose(tool_of(judged))
 
@@ -125,7 +125,7 @@ def test_a_deleted_tool_is_written_again_at_once() -> None:
 
 
 def test_the_tool_of_a_new_event_type_is_written_at_once() -> None:
-    judged = Judged(*AROUND, event_type(uid="first"))
+    judged = Judged(*ROUTE, event_type(uid="first"))
     judged.see(tool_of(judged))
     judged.see(event_type(uid="second"))
 

@@ -142,7 +142,7 @@ def test_what_cannot_be_judged_keeps_no_other_namespace_from_being_judged(caplog
     broken = event_type(namespace="shop", uid="other")
     judged.judge.cluster.observe_object(judged.kind(broken), broken)
     # No manifest is known to do this; if one does, the rest goes on.
-    judged.judge._namespaces["shop"] = None  # type: ignore[assignment]  # stands for a mistake of ours
+    judged.judge._namespaces["shop"] = None  # type: ignore[assignment]  # in place of a mistake of ours
 
     judged.see(event_type("next"))
 

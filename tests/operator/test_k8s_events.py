@@ -13,7 +13,7 @@ from tests.operator.test_tools import NOW, stored
 from tests.patience import until
 from tests.sources.api_server import api_server
 
-AROUND = (broker(), trigger(), reply_trigger())
+ROUTE = (broker(), trigger(), reply_trigger())
 
 
 def notes(judged: Judged, *then: Document) -> list[tuple[str, str]]:
@@ -30,7 +30,7 @@ def notes(judged: Judged, *then: Document) -> list[tuple[str, str]]:
 
 
 def test_a_new_tool_learns_of_with_what_is_worth_knowing() -> None:
-    assert notes(Judged(*AROUND, event_type())) == [("Normal", "Ready"), ("Normal", "Declared")]
+    assert notes(Judged(*ROUTE, event_type())) == [("Normal", "Ready"), ("Normal", "Declared")]
     assert notes(Judged(broker(), event_type())) == [("Warning", "NoTrigger"), ("Normal", "Declared")]
     assert notes(Judged(event_type(spec={"type": ""}))) == [("Warning", "InvalidEventType")]
 
@@ -38,21 +38,21 @@ def test_a_new_tool_learns_of_with_what_is_worth_knowing() -> None:
 def test_a_change_of_ready_is_reported_and_nothing_else() -> None:
     gone = trigger(status=ready("False", "Gone"), generation=2)
 
-    assert notes(Judged(*AROUND, event_type()), gone) == [("Warning", "TriggerNotReady")]
-    assert notes(Judged(*AROUND, event_type()), event_type(spec={"description": "Better."})) == []
+    assert notes(Judged(*ROUTE, event_type()), gone) == [("Warning", "TriggerNotReady")]
+    assert notes(Judged(*ROUTE, event_type()), event_type(spec={"description": "Better."})) == []
 
 
 def test_an_outage_and_a_missing_dead_letter_sink_are_warnings() -> None:
     away = trigger(status=ready("False", "BrokerNotReady"))
 
-    assert notes(Judged(*AROUND, event_type()), away) == [("Warning", "TriggerUnavailable")]
-    assert notes(Judged(*AROUND, event_type()), broker(spec={})) == [("Warning", "NoDeadLetterSink")]
+    assert notes(Judged(*ROUTE, event_type()), away) == [("Warning", "TriggerUnavailable")]
+    assert notes(Judged(*ROUTE, event_type()), broker(spec={})) == [("Warning", "NoDeadLetterSink")]
 
 
 def test_a_doubt_about_the_parameters_is_a_warning() -> None:
     rival = event_type("get-weather")
 
-    assert notes(Judged(*AROUND, event_type()), rival) == [("Warning", "NameCollision")]
+    assert notes(Judged(*ROUTE, event_type()), rival) == [("Warning", "NameCollision")]
 
 
 def action(judged: Judged) -> Action:
@@ -60,7 +60,7 @@ def action(judged: Judged) -> Action:
 
 
 def test_an_event_type_without_a_description_has_an_event_that_says_what_to_write() -> None:
-    judged = Judged(*AROUND, event_type(spec={"description": ""}))
+    judged = Judged(*ROUTE, event_type(spec={"description": ""}))
     skipped = judged.desired.undescribed_event_type("team", "get.weather")
 
     assert action(judged) is Action.EXPLAIN
@@ -73,7 +73,7 @@ def test_an_event_type_without_a_description_has_an_event_that_says_what_to_writ
 
 
 def test_the_event_about_a_missing_description_is_posted_once_until_it_is_missing_again() -> None:
-    judged = Judged(*AROUND, event_type(spec={"description": ""}))
+    judged = Judged(*ROUTE, event_type(spec={"description": ""}))
     judged.desired.mark_explained("uid-EventType-get.weather")
     judged.see(event_type(spec={"description": ""}, labels={"a": "b"}))
     assert action(judged) is Action.NOTHING
@@ -85,7 +85,7 @@ def test_the_event_about_a_missing_description_is_posted_once_until_it_is_missin
 
 
 async def test_the_operator_posts_the_event_about_a_missing_description() -> None:
-    judged, metrics = Judged(*AROUND, event_type(spec={"description": ""})), Metrics()
+    judged, metrics = Judged(*ROUTE, event_type(spec={"description": ""})), Metrics()
     async with api_server() as server, server.client() as api:
         recorder = EventRecorder(api, metrics, "beckon-operator-0")
         writer = Writer(api, judged.judge.cluster, judged.desired, lambda: True, recorder)
@@ -105,7 +105,7 @@ async def test_the_operator_posts_the_event_about_a_missing_description() -> Non
 
 
 def test_a_tool_that_lost_its_description_is_deleted_before_that_is_explained() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     tool = stored(tool_document(wanted_tool(judged.verdict()), None, NOW))
     judged.see(tool, event_type(spec={"description": ""}))
     assert action(judged) is Action.DELETE
@@ -123,7 +123,7 @@ def test_a_tool_that_lost_its_description_is_deleted_before_that_is_explained() 
     ids=["by-label", "by-a-controller"],
 )
 def test_an_event_type_that_is_no_tool_on_purpose_has_no_event(skipped: Document) -> None:
-    judged = Judged(*AROUND, event_type(spec={"description": ""}, **skipped))
+    judged = Judged(*ROUTE, event_type(spec={"description": ""}, **skipped))
 
     assert action(judged) is Action.NOTHING
 

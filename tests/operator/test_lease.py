@@ -7,7 +7,7 @@ from beckon_operator.lease import Conflict, Leadership, LeaseRecord, Timing
 TIMING = Timing(lasts=10, gives_up_after=7, tries_every=2)
 
 
-class Kept:
+class MemoryLease:
     """A Lease in memory, which refuses what the API server would refuse."""
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class Clock:
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept()
+def lease() -> MemoryLease:
+    return MemoryLease()
 
 
 @pytest.fixture
@@ -61,34 +61,34 @@ def clock() -> Clock:
     return Clock()
 
 
-def replica(kept: Kept, clock: Clock, name: str) -> Leadership:
-    return Leadership(kept, name, TIMING, clock)
+def replica(lease: MemoryLease, clock: Clock, name: str) -> Leadership:
+    return Leadership(lease, name, TIMING, clock)
 
 
-async def test_the_first_to_come_leads_and_the_second_does_not(kept: Kept, clock: Clock) -> None:
-    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+async def test_the_first_to_come_leads_and_the_second_does_not(lease: MemoryLease, clock: Clock) -> None:
+    first, second = replica(lease, clock, "a"), replica(lease, clock, "b")
     await first.renew_or_take()
     await second.renew_or_take()
 
     assert (first.leads(), second.leads()) == (True, False)
 
 
-async def test_a_leader_that_renews_stays(kept: Kept, clock: Clock) -> None:
-    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+async def test_a_leader_that_renews_stays(lease: MemoryLease, clock: Clock) -> None:
+    first, second = replica(lease, clock, "a"), replica(lease, clock, "b")
     for _ in range(20):
         await first.renew_or_take()
         await second.renew_or_take()
         clock.now += 2
 
     assert (first.leads(), second.leads()) == (True, False)
-    assert kept.record is not None
-    assert kept.record.transitions == 0
+    assert lease.record is not None
+    assert lease.record.transitions == 0
 
 
 async def test_a_crashed_leader_is_followed_once_its_lease_has_not_changed_for_its_duration(
-    kept: Kept, clock: Clock
+    lease: MemoryLease, clock: Clock
 ) -> None:
-    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+    first, second = replica(lease, clock, "a"), replica(lease, clock, "b")
     await first.renew_or_take()
     await second.renew_or_take()
     clock.now += 9.9
@@ -99,23 +99,23 @@ async def test_a_crashed_leader_is_followed_once_its_lease_has_not_changed_for_i
     await second.renew_or_take()
     assert second.leads()
     assert not first.leads()
-    assert kept.record is not None
-    assert (kept.record.holder, kept.record.transitions) == ("b", 1)
+    assert lease.record is not None
+    assert (lease.record.holder, lease.record.transitions) == ("b", 1)
 
 
 async def test_the_duration_counts_from_when_the_change_was_seen_whatever_the_lease_says(
-    kept: Kept, clock: Clock
+    lease: MemoryLease, clock: Clock
 ) -> None:
-    kept.record = LeaseRecord(
+    lease.record = LeaseRecord(
         "a", 10, "2000-01-01T00:00:00.000000Z", "2000-01-01T00:00:00.000000Z", version="0"
     )
-    late = replica(kept, clock, "b")
+    late = replica(lease, clock, "b")
     await late.renew_or_take()
     clock.now += 5
     await late.renew_or_take()
     assert not late.leads()
 
-    kept.record = replace(kept.record, renewed="2000-01-01T00:00:05.000000Z", version="1")
+    lease.record = replace(lease.record, renewed="2000-01-01T00:00:05.000000Z", version="1")
     clock.now += 6
     await late.renew_or_take()
     clock.now += 9
@@ -123,10 +123,12 @@ async def test_the_duration_counts_from_when_the_change_was_seen_whatever_the_le
     assert not late.leads()
 
 
-async def test_a_leader_that_cannot_renew_stops_before_others_may_follow(kept: Kept, clock: Clock) -> None:
-    leader = replica(kept, clock, "a")
+async def test_a_leader_that_cannot_renew_stops_before_others_may_follow(
+    lease: MemoryLease, clock: Clock
+) -> None:
+    leader = replica(lease, clock, "a")
     await leader.renew_or_take()
-    kept.down = True
+    lease.down = True
     clock.now += 6.9
     with pytest.raises(ConnectionError):
         await leader.renew_or_take()
@@ -137,8 +139,8 @@ async def test_a_leader_that_cannot_renew_stops_before_others_may_follow(kept: K
     assert TIMING.gives_up_after < TIMING.lasts
 
 
-async def test_a_leader_that_slept_long_does_not_lead_when_it_wakes(kept: Kept, clock: Clock) -> None:
-    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+async def test_a_leader_that_slept_long_does_not_lead_when_it_wakes(lease: MemoryLease, clock: Clock) -> None:
+    first, second = replica(lease, clock, "a"), replica(lease, clock, "b")
     await first.renew_or_take()
     await second.renew_or_take()
     clock.now += 60
@@ -149,28 +151,28 @@ async def test_a_leader_that_slept_long_does_not_lead_when_it_wakes(kept: Kept, 
     assert (first.leads(), second.leads()) == (False, True)
 
 
-async def test_of_two_that_take_a_free_lease_at_once_one_leads(kept: Kept, clock: Clock) -> None:
-    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
-    seen = await kept.read()
+async def test_of_two_that_take_a_free_lease_at_once_one_leads(lease: MemoryLease, clock: Clock) -> None:
+    first, second = replica(lease, clock, "a"), replica(lease, clock, "b")
+    seen = await lease.read()
     assert seen is None
     await first.renew_or_take()
-    kept.record, winner = None, kept.record
+    lease.record, winner = None, lease.record
     # The second read that there was no Lease before the first created it.
-    kept_read = kept.read
+    real_read = lease.read
 
     async def read_before() -> LeaseRecord | None:
-        kept.record = winner
+        lease.record = winner
         return None
 
-    kept.read = read_before  # type: ignore[method-assign]  # the moment between reading and writing
+    lease.read = read_before  # type: ignore[method-assign]  # the moment between reading and writing
     await second.renew_or_take()
-    kept.read = kept_read  # type: ignore[method-assign]  # and back
+    lease.read = real_read  # type: ignore[method-assign]  # and back
 
     assert (first.leads(), second.leads()) == (True, False)
 
 
-async def test_a_lease_that_is_let_go_is_taken_at_once(kept: Kept, clock: Clock) -> None:
-    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+async def test_a_lease_that_is_let_go_is_taken_at_once(lease: MemoryLease, clock: Clock) -> None:
+    first, second = replica(lease, clock, "a"), replica(lease, clock, "b")
     await first.renew_or_take()
     await second.renew_or_take()
     await first.release_lease()
@@ -180,8 +182,8 @@ async def test_a_lease_that_is_let_go_is_taken_at_once(kept: Kept, clock: Clock)
     assert second.leads()
 
 
-async def test_who_has_left_does_not_lead_again(kept: Kept, clock: Clock) -> None:
-    leader = replica(kept, clock, "a")
+async def test_who_has_left_does_not_lead_again(lease: MemoryLease, clock: Clock) -> None:
+    leader = replica(lease, clock, "a")
     await leader.renew_or_take()
     await leader.release_lease()
     await leader.renew_or_take()
@@ -189,13 +191,13 @@ async def test_who_has_left_does_not_lead_again(kept: Kept, clock: Clock) -> Non
     assert not leader.leads()
 
 
-async def test_letting_go_what_another_holds_changes_nothing(kept: Kept, clock: Clock) -> None:
-    first, second = replica(kept, clock, "a"), replica(kept, clock, "b")
+async def test_letting_go_what_another_holds_changes_nothing(lease: MemoryLease, clock: Clock) -> None:
+    first, second = replica(lease, clock, "a"), replica(lease, clock, "b")
     await first.renew_or_take()
     await second.renew_or_take()
     await second.release_lease()
-    kept.down = True
+    lease.down = True
     await first.release_lease()
 
-    assert kept.record is not None
-    assert kept.record.holder == "a"
+    assert lease.record is not None
+    assert lease.record.holder == "a"

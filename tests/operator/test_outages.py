@@ -176,8 +176,8 @@ def test_one_of_two_triggers_that_is_away_changes_nothing() -> None:
 
 
 def test_an_operator_that_starts_in_the_outage_knows_from_the_tools_what_was_ready() -> None:
-    around = broker(), trigger(), reply_trigger(), event_type()
-    tool = stored(tool_document(wanted_tool(Judged(*around).verdict()), None, NOW))
+    documents = broker(), trigger(), reply_trigger(), event_type()
+    tool = stored(tool_document(wanted_tool(Judged(*documents).verdict()), None, NOW))
     away = broker(status=AWAY), trigger(status=AWAY), reply_trigger(status=AWAY), event_type()
 
     judged = Judged(tool, *away)

@@ -91,7 +91,7 @@ def test_each_obstacle_has_a_reason_of_its_own(documents: list[Document], reason
     assert says in message
 
 
-def test_a_trigger_of_another_broker_is_no_way() -> None:
+def test_a_trigger_of_another_broker_is_no_route() -> None:
     declared = event_type(spec={"broker": "mine"})
 
     found = Judged(declared, broker("mine"), broker(), trigger()).condition("Routed")
@@ -137,7 +137,7 @@ def test_services_of_kubernetes_are_for_knative_to_judge() -> None:
     assert routed(broker(), trigger(spec={"subscriber": plain}))[0] == "True"
 
 
-def test_a_trigger_without_a_filter_is_a_way_and_the_message_says_which() -> None:
+def test_a_trigger_without_a_filter_is_a_route_and_the_message_says_which() -> None:
     found = routed(broker(), trigger("everything", wants=None))
 
     assert found[:2] == ("True", "OnlyCatchAll")

@@ -24,7 +24,7 @@ TO_SERVICE = {"subscriber": {"ref": KSERVICE}}
 SINK = {"deadLetterSink": {"uri": f"{SHIM}/dead-letters"}}
 
 
-def ways(*documents: Document) -> list[CallRoute]:
+def routes(*documents: Document) -> list[CallRoute]:
     """Return what an agent reads of the Tool that the operator writes among these objects."""
     judged = Judged(event_type(), reply_trigger(), *documents)
     written = tool_document(wanted_tool(judged.verdict()), None, "2026-01-01T00:00:00Z")
@@ -32,7 +32,7 @@ def ways(*documents: Document) -> list[CallRoute]:
 
 
 def test_a_tool_says_which_service_its_trigger_leads_to() -> None:
-    (found,) = ways(broker(), service(), trigger(spec=TO_SERVICE))
+    (found,) = routes(broker(), service(), trigger(spec=TO_SERVICE))
 
     assert found.subscriber is not None
     assert (found.trigger, found.filter) == ("weather", "type = get.weather")
@@ -49,7 +49,7 @@ def test_a_tool_says_which_service_its_trigger_leads_to() -> None:
 def test_the_address_is_the_one_that_knative_has_resolved() -> None:
     status = {**ready(), "subscriberUri": "https://weather.team.example:8443/calls"}
 
-    (found,) = ways(broker(), trigger(spec=TO_SERVICE, status=status), service())
+    (found,) = routes(broker(), trigger(spec=TO_SERVICE, status=status), service())
 
     assert found.address == "https://weather.team.example:8443"
 
@@ -57,7 +57,7 @@ def test_the_address_is_the_one_that_knative_has_resolved() -> None:
 def test_of_a_plain_uri_nothing_is_reported_but_its_host() -> None:
     uri = "https://me:word@hooks.example/services/T0/SECRET?token=SECRET"
 
-    (found,) = ways(broker(), trigger(spec={"subscriber": {"uri": uri}}))
+    (found,) = routes(broker(), trigger(spec={"subscriber": {"uri": uri}}))
 
     assert (found.subscriber, found.address) == (None, "https://hooks.example")
     assert found.service("team") == "hooks.example"
@@ -76,22 +76,22 @@ def test_of_a_plain_uri_nothing_is_reported_but_its_host() -> None:
 def test_how_a_trigger_delivers_is_its_own_word_or_its_brokers(
     of_broker: Document, of_trigger: Document, retries: int, dead_letters: object
 ) -> None:
-    (found,) = ways(broker(spec=of_broker), trigger(spec=of_trigger))
+    (found,) = routes(broker(spec=of_broker), trigger(spec=of_trigger))
 
     assert (found.retries, found.dead_letters) == (retries, dead_letters)
 
 
 def test_a_trigger_that_is_not_ready_is_reported_too_where_no_other_is() -> None:
-    assert [one.trigger for one in ways(broker(), trigger(status=ready("False", "Gone")))] == ["weather"]
+    assert [one.trigger for one in routes(broker(), trigger(status=ready("False", "Gone")))] == ["weather"]
 
 
 def test_without_a_broker_no_one_knows_how_is_delivered() -> None:
-    (found,) = ways(trigger())
+    (found,) = routes(trigger())
 
     assert (found.retries, found.dead_letters) == (None, None)
 
 
-def test_a_direct_tool_has_no_ways() -> None:
+def test_a_direct_tool_has_no_routes() -> None:
     reference = {"apiVersion": "v1", "kind": "Service", "name": "weather"}
     notes = {"beckon.dev/dispatch": "direct", "beckon.dev/parameters": "{}"}
     judged = Judged(broker(), event_type(spec={"reference": reference}, annotations=notes))
@@ -99,7 +99,7 @@ def test_a_direct_tool_has_no_ways() -> None:
     assert judged.verdict().routes == ()
 
 
-def test_a_way_follows_its_trigger() -> None:
+def test_a_route_follows_its_trigger() -> None:
     judged = Judged(broker(), event_type(), reply_trigger(), trigger())
     judged.see(trigger(spec={"subscriber": {"uri": "http://elsewhere.example"}}))
 
@@ -114,11 +114,11 @@ def test_a_way_follows_its_trigger() -> None:
         {"routes": [3, {"trigger": 4}, {"filter": "any event"}]},
     ],
 )
-def test_what_no_operator_has_written_is_no_way(written: dict[str, Any]) -> None:
+def test_what_no_operator_has_written_is_no_route(written: dict[str, Any]) -> None:
     assert read_routes(written) == []
 
 
-def test_of_an_odd_way_the_rest_is_read() -> None:
+def test_of_an_odd_route_the_rest_is_read() -> None:
     odd = {"trigger": "t", "retries": True, "deadLetters": 1, "subscriber": {"kind": "Service"}, "address": 3}
 
     assert read_routes({"routes": [odd]}) == [CallRoute("t")]

@@ -17,8 +17,10 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 
 
 def start(**environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "KUBE"))}
-    return run_module("beckon_operator", env={**kept, **environment})
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("BECKON_", "KUBE"))
+    }
+    return run_module("beckon_operator", env={**inherited, **environment})
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_a_wrong_setting_is_reported_by_its_name_in_one_line(name: str, value: s
     assert says in line
 
 
-def test_without_a_way_to_the_api_server_it_says_so(tmp_path: Path) -> None:
+def test_without_an_api_server_the_operator_says_so(tmp_path: Path) -> None:
     nowhere = start(KUBECONFIG=str(tmp_path / "missing"))
     (tmp_path / "config").write_text(KUBECONFIG)
     undecided = start(KUBECONFIG=str(tmp_path / "config"))

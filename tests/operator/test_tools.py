@@ -12,7 +12,7 @@ from tests.operator.documents import NAMESPACE, Document, broker, event_type, re
 from tests.operator.judged import Judged
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
-AROUND = (broker(), trigger(), reply_trigger())
+ROUTE = (broker(), trigger(), reply_trigger())
 
 
 def stored(written: Document, version: int = 7) -> Document:
@@ -23,12 +23,12 @@ def stored(written: Document, version: int = 7) -> Document:
         **written["metadata"],
         "resourceVersion": str(version),
     }
-    kept: Document = json.loads(json.dumps({**written, "metadata": metadata}))
-    return kept
+    copy: Document = json.loads(json.dumps({**written, "metadata": metadata}))
+    return copy
 
 
 def written(*documents: Document) -> Document:
-    return tool_document(wanted_tool(Judged(*AROUND, *documents).verdict()), None, NOW)
+    return tool_document(wanted_tool(Judged(*ROUTE, *documents).verdict()), None, NOW)
 
 
 def test_what_is_written_is_what_an_agent_reads() -> None:
@@ -80,7 +80,7 @@ def test_labels_of_knative_and_kubectl_are_not_copied() -> None:
 )
 def test_what_was_written_is_known_again_whatever_it_holds(parameters: str) -> None:
     notes = {"beckon.dev/parameters": parameters, "beckon.dev/timeout": "30s"}
-    tool = wanted_tool(Judged(*AROUND, event_type(annotations=notes)).verdict())
+    tool = wanted_tool(Judged(*ROUTE, event_type(annotations=notes)).verdict())
 
     assert read_seen(stored(tool_document(tool, None, NOW))).digest == tool.digest
 
@@ -101,8 +101,8 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_whatever_somebody_changed_is_seen(what: str) -> None:
-    tool = wanted_tool(Judged(*AROUND, event_type()).verdict())
+def test_every_change_by_others_is_seen(what: str) -> None:
+    tool = wanted_tool(Judged(*ROUTE, event_type()).verdict())
     drifted = stored(tool_document(tool, None, NOW))
     CHANGES[what](drifted)
 
@@ -110,7 +110,7 @@ def test_whatever_somebody_changed_is_seen(what: str) -> None:
 
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     seen = read_seen(stored(tool_document(wanted_tool(judged.verdict()), None, NOW)))
     judged.see(trigger(status=ready("False", "Gone"), generation=2))
 
@@ -129,7 +129,7 @@ def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
 
 
 def test_the_condition_that_agents_write_is_no_difference_and_is_left_there() -> None:
-    tool = wanted_tool(Judged(*AROUND, event_type()).verdict())
+    tool = wanted_tool(Judged(*ROUTE, event_type()).verdict())
     reported = stored(tool_document(tool, None, NOW))
     answering = {"type": "Answering", "status": "False", "reason": "CallsFail", "lastTransitionTime": NOW}
     reported["status"]["conditions"].insert(0, answering)
@@ -141,7 +141,7 @@ def test_the_condition_that_agents_write_is_no_difference_and_is_left_there() ->
 
 
 def test_a_new_version_is_written_over_the_one_that_was_seen_and_keeps_what_is_not_ours() -> None:
-    tool = wanted_tool(Judged(*AROUND, event_type()).verdict())
+    tool = wanted_tool(Judged(*ROUTE, event_type()).verdict())
     before = stored(tool_document(tool, None, NOW), version=41)
     before["metadata"] |= {"annotations": {"note": "mine"}, "finalizers": ["example.dev/x"]}
 
@@ -159,7 +159,7 @@ def test_a_new_version_is_written_over_the_one_that_was_seen_and_keeps_what_is_n
         [{"apiVersion": "eventing.knative.dev/v1", "kind": "EventType", "name": "x", "uid": "u"}],
     ],
 )
-def test_a_tool_that_no_event_type_controls_is_somebody_elses(owners: list[Document]) -> None:
+def test_a_tool_that_no_event_type_controls_belongs_to_others(owners: list[Document]) -> None:
     foreign = stored(written(event_type()))
     foreign["metadata"]["ownerReferences"] = owners
 
@@ -167,7 +167,7 @@ def test_a_tool_that_no_event_type_controls_is_somebody_elses(owners: list[Docum
 
 
 def test_a_resource_definition_that_drops_what_is_new_keeps_nothing_being_written_again() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     tool = wanted_tool(judged.verdict())
     pruned = stored(tool_document(tool, None, NOW))
     del pruned["status"]["routes"]

@@ -12,7 +12,7 @@ from beckon_operator.objects import EVENT_TYPES
 from beckon_operator.writer import Writer
 from tests.operator.documents import event_type
 from tests.operator.judged import Judged
-from tests.operator.test_desired_state import AROUND, KEY
+from tests.operator.test_desired_state import KEY, ROUTE
 from tests.patience import until
 from tests.sources.api_server import ApiServer, api_server
 
@@ -35,7 +35,7 @@ async def write_tools(judged: Judged, server: ApiServer, done: Callable[[], bool
 
 
 async def test_a_deleted_tool_is_written_again() -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     async with api_server() as server:
         server.objects[STORED_EVENT_TYPE] = event_type()
         await write_tools(judged, server, lambda: judged.desired.tools.find_object(*KEY) is not None)
@@ -48,7 +48,7 @@ async def test_a_deleted_tool_is_written_again() -> None:
 
 @pytest.mark.parametrize("later", [None, "uid-of-the-next"])
 async def test_no_tool_is_written_for_an_event_type_that_is_gone(later: str | None) -> None:
-    judged = Judged(*AROUND, event_type())
+    judged = Judged(*ROUTE, event_type())
     event_types = judged.judge.cluster.objects_of(EVENT_TYPES)
     async with api_server() as server:
         if later:

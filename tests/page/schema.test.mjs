@@ -43,7 +43,7 @@ test("each property of a schema becomes a field of its kind", () => {
     );
 });
 
-test("what stands beside a reference or an alternative of null is not lost", () => {
+test("what is beside a reference or an alternative of null is not lost", () => {
     assert.equal(FIELDS[2].schema.description, "How large");
     assert.deepEqual(FIELDS[1].schema, { type: "integer", minimum: 1, maximum: 9, default: 1 });
 });

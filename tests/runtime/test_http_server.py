@@ -106,7 +106,7 @@ async def connected(server: Server) -> AsyncIterator[Client]:
     await server.stop(0.1)
 
 
-async def test_a_connection_is_kept_for_many_requests(client: Client, handler: Recorder) -> None:
+async def test_a_connection_serves_many_requests(client: Client, handler: Recorder) -> None:
     for _ in range(3):
         client.writer.write(POST)
         status, head, body = await client.answer()
@@ -131,7 +131,7 @@ async def test_a_request_may_come_in_single_bytes(client: Client) -> None:
     assert (await client.answer())[2] == b"{}"
 
 
-async def test_a_chunked_body_is_put_together(client: Client) -> None:
+async def test_a_chunked_body_is_joined(client: Client) -> None:
     client.writer.write(
         b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
     )
@@ -356,7 +356,7 @@ async def test_without_chunks_the_connection_ends_behind_the_pieces(
     assert body == b"onetwo"
 
 
-async def test_of_pieces_that_a_client_does_not_read_the_newest_is_kept(
+async def test_of_pieces_that_a_client_does_not_read_the_newest_is_held(
     client: Client, handler: Recorder, server: Server
 ) -> None:
     handler.hold = True

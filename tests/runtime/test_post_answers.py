@@ -70,7 +70,7 @@ LONGEST = 10
     ],
 )
 @pytest.mark.parametrize("at_once", [True, False], ids=["at-once", "byte-by-byte"])
-async def test_of_every_form_of_body_so_much_is_kept(
+async def test_so_much_of_every_form_of_body_is_read(
     answer: bytes, body: bytes, complete: bool, at_once: bool
 ) -> None:
     async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -29,7 +29,9 @@ async def test_connections_are_reused(client: PostClient) -> None:
     assert len(client) == 0
 
 
-async def test_a_reset_kept_alive_connection_is_retried_once_on_a_fresh_one(client: PostClient) -> None:
+async def test_a_request_on_a_reset_idle_connection_is_retried_once_on_a_fresh_one(
+    client: PostClient,
+) -> None:
     bodies = []
 
     async def one_each(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

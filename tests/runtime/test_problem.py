@@ -7,7 +7,7 @@ from beckon_runtime.problem import DEAD_LETTER_LIMIT, MEDIA_TYPE, Problem, for_d
 
 
 def test_a_problem_is_a_document_of_rfc_9457() -> None:
-    problem = Problem(502, "undeliverable", "Undeliverable", "nobody there", {"code": 404})
+    problem = Problem(502, "undeliverable", "Undeliverable", "no one there", {"code": 404})
     assert MEDIA_TYPE == "application/problem+json"
     assert (
         json.loads(problem.body())
@@ -16,7 +16,7 @@ def test_a_problem_is_a_document_of_rfc_9457() -> None:
             "type": "https://beckon.dev/problems/undeliverable",
             "title": "Undeliverable",
             "status": 502,
-            "detail": "nobody there",
+            "detail": "no one there",
             "code": 404,
         }
     )

@@ -66,7 +66,7 @@ SAMPLERS = {
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_below_what_is_not_kept_no_span_is_made_where_the_sampler_follows_parents(sampler: str) -> None:
+def test_below_an_unsampled_span_none_is_made_where_the_sampler_follows_parents(sampler: str) -> None:
     program = (
         "from opentelemetry import trace\n"
         "from opentelemetry.context import Context, attach\n"
@@ -101,7 +101,7 @@ def test_below_what_is_not_kept_no_span_is_made_where_the_sampler_follows_parent
         ),
     ],
 )
-def test_a_collector_that_cannot_be_spoken_to_is_reported_by_its_variable(
+def test_a_collector_that_cannot_be_reached_is_reported_by_its_variable(
     environment: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(ValueError, match=problem):

@@ -119,8 +119,8 @@ class Shim:
 
     async def dead_letter(self, posted: Posted, **headers: str) -> int:
         """Deliver the dead letter of a call; return the status."""
-        kept = {name: value for name, value in posted.headers.items() if name.lower().startswith("ce-")}
-        sent = {**kept, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        attributes = {name: value for name, value in posted.headers.items() if name.lower().startswith("ce-")}
+        sent = {**attributes, **{name.replace("_", "-"): value for name, value in headers.items()}}
         sent["content-type"] = "application/json"
         status, _, body = await self.post(self.replies + "/dead-letters", sent, posted.body)
         assert body == b"" or status >= 400

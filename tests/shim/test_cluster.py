@@ -1,4 +1,4 @@
-"""Brokers that the API server tells of: found, changed, lost, and not forgotten when it is away."""
+"""Brokers of the API server: found, changed, lost, and not forgotten when it is away."""
 
 import asyncio
 import contextlib
@@ -110,11 +110,11 @@ async def test_an_unknown_broker_is_a_404_that_says_so() -> None:
                         "type": "Addressable",
                         "status": "False",
                         "reason": "NoEndpoints",
-                        "message": "nobody home",
+                        "message": "no one home",
                     },
                 ]
             },
-            "its condition Addressable is False, NoEndpoints: nobody home",
+            "its condition Addressable is False, NoEndpoints: no one home",
         ),
         ({"conditions": [{"type": "Ready", "status": "True"}]}, "publishes no status.address"),
         ({"address": {"url": "broker.svc"}}, "its address is 'broker.svc'; expected an absolute http"),
@@ -188,7 +188,7 @@ async def test_while_the_api_server_is_away_the_known_addresses_stay_in_force(ec
             assert (await shim.call("/shop/orders"))[0] == 404
 
 
-async def test_readiness_waits_for_the_first_list_and_says_what_is_in_its_way(echo: Server) -> None:
+async def test_readiness_waits_for_the_first_list_and_names_the_obstacle(echo: Server) -> None:
     async with brokers_at(broker("orders", url=echo.url)) as api:
         api.refuse = refusing('brokers is forbidden: User "shim" cannot list')
         async with shim_in(api, "shop") as shim:

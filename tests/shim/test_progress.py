@@ -23,7 +23,7 @@ from tests.shim.support import (
 )
 
 LISTENING = {**CALL, "accept": "application/json, text/event-stream;q=0.9"}
-Told = tuple[str, dict[str, object]]
+Message = tuple[str, dict[str, object]]
 
 
 class Caller:
@@ -32,11 +32,11 @@ class Caller:
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.answer = answer
 
-    async def received(self) -> list[Told]:
+    async def received(self) -> list[Message]:
         """Return all that is still to come."""
         return [shown async for shown in self]
 
-    async def __aiter__(self) -> AsyncIterator[Told]:
+    async def __aiter__(self) -> AsyncIterator[Message]:
         while (line := await self.answer.content.readline()) != b"":
             data = await self.answer.content.readline()
             assert await self.answer.content.readline() == b"\n"
@@ -103,7 +103,7 @@ async def test_the_first_report_makes_the_answer_a_stream_that_ends_with_the_rep
     assert await outcome(shim, "passed") == 2
 
 
-async def test_a_connection_is_kept_behind_a_stream(shim: Shim, broker: Server) -> None:
+async def test_a_connection_serves_another_request_after_a_stream(shim: Shim, broker: Server) -> None:
     for number in range(2):
         async with calling(shim, broker) as call:
             token = broker.posts[number].token

@@ -150,13 +150,15 @@ async def test_a_stream_of_reports_names_the_receipt_in_its_head(broker: Server)
 
 
 @pytest.mark.parametrize(
-    ("kept", "without"),
+    ("with_sink", "without"),
     [(True, "beckon-receipt"), (True, "prefer"), (False, "")],
     ids=["not wanted", "no late answers", "no sink"],
 )
-async def test_no_receipt_is_waited_for_where_none_can_come(broker: Server, kept: bool, without: str) -> None:
+async def test_no_receipt_is_waited_for_where_none_can_come(
+    broker: Server, with_sink: bool, without: str
+) -> None:
     headers = {name: value for name, value in CONFIRMING.items() if name != without}
-    sink = "http://127.0.0.1:9" if kept else None
+    sink = "http://127.0.0.1:9" if with_sink else None
     async with shim_in_front_of(broker.url, late_reply_sink=sink) as shim:
         delivery = await answered(shim, broker, headers=headers)
 

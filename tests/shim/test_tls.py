@@ -93,7 +93,7 @@ async def test_changed_certificates_count_from_the_next_post_on() -> None:
     await client.close()
 
 
-async def test_a_kept_alive_connection_over_tls_that_the_server_closed_is_opened_again() -> None:
+async def test_an_idle_connection_over_tls_that_the_server_closed_is_opened_again() -> None:
     ca = trustme.CA()
     client = PostClient(5)
     async with serving(context_of(ca, "127.0.0.1")) as server:

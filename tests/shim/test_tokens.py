@@ -206,5 +206,5 @@ async def deliver(posts: BrokerPosts, server: Server) -> Ack:
 
 @pytest.fixture
 async def broker_server(broker: Server) -> Server:
-    """The server behind the Broker's address; `broker` is what the API server tells of it here."""
+    """The server behind the Broker's address; `broker` is its address in the API server."""
     return broker

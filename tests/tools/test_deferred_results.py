@@ -90,10 +90,10 @@ async def test_a_ticket_brings_the_answer_to_the_broker_also_after_a_restart(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, ticket = await taken(beckondepth="2")
-    kept = ticket.text()
+    written = ticket.text()
     monkeypatch.setenv("K_SINK", broker.url)
 
-    await Ticket.read(kept).answer({"pages": 42})
+    await Ticket.read(written).answer({"pages": 42})
 
     (sent,) = broker.events
     assert sent.json() == {"pages": 42}
@@ -101,7 +101,7 @@ async def test_a_ticket_brings_the_answer_to_the_broker_also_after_a_restart(
     assert (sent.extensions["replyid"], sent.extensions["causationid"]) == ("token-1", "call-1")
     assert sent.extensions["beckondepth"] == "2"
     assert "beckonstate" not in sent.extensions
-    assert "\n" not in kept
+    assert "\n" not in written
 
 
 async def test_an_answer_that_is_sent_again_has_the_same_id(broker: Broker) -> None:

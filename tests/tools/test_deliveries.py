@@ -1,4 +1,4 @@
-"""A reply tells how often its call was delivered, where that was more than once."""
+"""A reply has the number of deliveries of its call, if there was more than one."""
 
 import pytest
 

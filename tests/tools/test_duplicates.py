@@ -123,7 +123,7 @@ async def run_of(data: bytes) -> bytes:
     return data
 
 
-async def test_outcomes_are_kept_within_their_number_and_their_bytes() -> None:
+async def test_outcomes_are_stored_within_their_number_and_their_bytes() -> None:
     for capacity, budget in ((2, 10_000), (100, 20)):
         once = OnceOnly(capacity, budget, ttl=60, running=10)
         for number in range(4):

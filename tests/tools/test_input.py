@@ -188,7 +188,7 @@ def write_card(person: Person) -> str:
     )
 
 
-async def test_several_requests_are_answered_together() -> None:
+async def test_several_requests_are_answered_at_once() -> None:
     trial = Trial(write_card)
 
     first = await trial.call()

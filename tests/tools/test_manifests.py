@@ -1,4 +1,4 @@
-"""The manifests of every shipped tool: as printed, as kept in deploy/examples, as the contract reads them."""
+"""The manifests of every shipped tool: as printed, as in deploy/examples, as the contract reads them."""
 
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,10 @@ def resources(text: str) -> list[Resource]:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_examples_are_what_the_command_prints(name: str) -> None:
     printed = write_manifests(shipped(name), Placement(name))
-    kept = {kind: (EXAMPLES / name / f"{kind}.yaml").read_text("utf-8") for kind in KINDS}
+    stored = {kind: (EXAMPLES / name / f"{kind}.yaml").read_text("utf-8") for kind in KINDS}
     for kind in KINDS:
-        assert yaml.safe_load(kept[kind]) == yaml.safe_load(printed[kind])
-    assert kept == printed
+        assert yaml.safe_load(stored[kind]) == yaml.safe_load(printed[kind])
+    assert stored == printed
 
 
 def test_every_example_with_a_service_is_a_shipped_tool() -> None:
@@ -69,7 +69,7 @@ def test_the_contract_reads_the_manifests_as_one_routed_tool(name: str) -> None:
     assert entry.idempotent
 
 
-def test_the_examples_together_have_no_mistakes() -> None:
+def test_all_examples_in_one_folder_have_no_mistakes() -> None:
     text = "".join(path.read_text("utf-8") for path in sorted(EXAMPLES.glob("*/*.yaml")))
     assert [finding for finding in check(resources(text)).findings if finding.severity == "error"] == []
 

@@ -120,7 +120,7 @@ async def test_a_failure_is_shared_and_a_run_that_wants_another_delivery_is_not(
     assert gate.runs == 2
 
 
-async def test_replicas_count_the_deliveries_of_a_call_together(url: str) -> None:
+async def test_all_replicas_count_the_deliveries_of_a_call(url: str) -> None:
     gate = Gate(Retry("once"))
     gate.may_finish.set()
     shared = {"remember_url": SecretStr(url)}
@@ -277,7 +277,7 @@ async def test_a_replica_that_has_lost_its_lease_stops_and_answers_what_the_othe
     assert "taken over" in caplog.text
 
 
-async def test_an_outcome_is_kept_for_its_time_and_no_other_owner_can_change_it(ledger: Ledger) -> None:
+async def test_an_outcome_is_stored_for_its_time_and_no_other_owner_can_change_it(ledger: Ledger) -> None:
     key = uuid.uuid4().hex
     assert await ledger.claim(key, "one", 60) == Claim(mine=True)
     assert await ledger.claim(key, "two", 60) == Claim(mine=False)
@@ -299,12 +299,12 @@ async def wait_until_mine(ledger: Ledger, key: str) -> None:
 
 
 async def test_what_has_ended_can_be_claimed_anew(ledger: Ledger) -> None:
-    held, kept = uuid.uuid4().hex, uuid.uuid4().hex
+    held, done = uuid.uuid4().hex, uuid.uuid4().hex
     assert (await ledger.claim(held, "one", 0.001)).mine
-    assert (await ledger.claim(kept, "one", 60)).mine
-    await ledger.store_outcome(kept, "one", b"old", 0.001)
+    assert (await ledger.claim(done, "one", 60)).mine
+    await ledger.store_outcome(done, "one", b"old", 0.001)
 
-    for key in (held, kept):
+    for key in (held, done):
         await wait_until_mine(ledger, key)
 
 

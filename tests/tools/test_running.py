@@ -36,12 +36,12 @@ async def test_a_plain_function_runs_in_a_thread_and_answers_as_any_other() -> N
 
 
 async def test_plain_functions_run_side_by_side_as_many_as_calls_may_run() -> None:
-    together = threading.Barrier(40, timeout=20)
+    barrier = threading.Barrier(40, timeout=20)
 
     @tool(type="meet")
     def meet() -> str:
         """Meet forty others."""
-        together.wait()
+        barrier.wait()
         return "met"
 
     async with calling(meet, concurrency=40) as caller:

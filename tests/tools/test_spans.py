@@ -93,7 +93,7 @@ async def test_with_a_collector_the_call_is_a_span_of_its_trace(shown: str) -> N
     assert process.returncode == 0, said.decode()
 
 
-async def test_a_collector_that_cannot_be_spoken_to_is_reported_in_one_line() -> None:
+async def test_a_collector_that_cannot_be_reached_is_reported_in_one_line() -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "beckon_tools", "serve", "tests.tools.test_spans:shout"),
         env=clean_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"}),

@@ -104,13 +104,13 @@ async def connected_client(
     """Connect to the agent with its card below an address, over one of its interfaces if named."""
     async with httpx.AsyncClient(headers=dict(headers or {}), timeout=PATIENCE) as http:
         card = await A2ACardResolver(http, address).get_agent_card()
-        kept = [
+        supported = [
             one
             for one in card.supported_interfaces
             if binding in (None, (one.protocol_binding, one.protocol_version))
         ]
         del card.supported_interfaces[:]
-        card.supported_interfaces.extend(kept)
+        card.supported_interfaces.extend(supported)
         bindings = ["JSONRPC", "HTTP+JSON"]
         made = [
             ClientFactory(

@@ -17,7 +17,7 @@ WHOLE = "The whole answer."
 
 
 async def test_a_killed_agent_continues_its_task_and_a_subscriber_gets_the_end(tmp_path: Path) -> None:
-    kept = {"BECKON_STORE": f"sqlite:///{tmp_path / 'runs.db'}", "BECKON_LEASE_SECONDS": "0.5"}
+    durable = {"BECKON_STORE": f"sqlite:///{tmp_path / 'runs.db'}", "BECKON_LEASE_SECONDS": "0.5"}
     folder = tmp_path / "manifests"
     folder.mkdir()
     gate = asyncio.Event()
@@ -25,7 +25,10 @@ async def test_a_killed_agent_continues_its_task_and_a_subscriber_gets_the_end(t
     whole = says(WHOLE)
     seen: list[StreamResponse] = []
 
-    async with serving(folder, broken, **kept) as first, connected_client(str(first.http.base_url)) as client:
+    async with (
+        serving(folder, broken, **durable) as first,
+        connected_client(str(first.http.base_url)) as client,
+    ):
         request = SendMessageRequest(message=text_message("go"))
         async with asyncio.timeout(PATIENCE):
             with suppress(A2AClientError):  # the end of the connection
@@ -36,7 +39,7 @@ async def test_a_killed_agent_continues_its_task_and_a_subscriber_gets_the_end(t
 
     task_id = seen[0].task.id
     async with (
-        serving(folder, Reply(whole.pieces, holds=gate), **kept) as second,
+        serving(folder, Reply(whole.pieces, holds=gate), **durable) as second,
         connected_client(str(second.http.base_url)) as client,
         asyncio.timeout(PATIENCE),
     ):

@@ -77,7 +77,7 @@ async def test_a_denial_reaches_the_model_with_its_reason(
     assert cause in str(client.service.model.requests[-1].body["messages"][-1])
 
 
-async def test_two_approvals_are_answered_together(client: AguiClient) -> None:
+async def test_two_approvals_are_answered_in_one_request(client: AguiClient) -> None:
     client.service.model.script[:] = [asks_for(("test_danger", {}), ("test_danger", {})), says("One of two.")]
     first, second = interrupts_of(await client.run())
 

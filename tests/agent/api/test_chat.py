@@ -58,12 +58,12 @@ async def test_streaming_and_not_give_the_same(start_agent: StartAgent, script: 
         streamed_.finish_reason,
         streamed_.usage,
     )
-    kept = ("type", "name", "arguments", "failed", "result")
+    fields = ("type", "name", "arguments", "failed", "result")
     for answer in (whole, streamed_):
         for event in answer.events:
             assert event["id"]
     named = [
-        sorted(json.dumps({key: event.get(key) for key in kept}) for event in answer.events)
+        sorted(json.dumps({key: event.get(key) for key in fields}) for event in answer.events)
         for answer in (whole, streamed_)
     ]
     assert named[0] == named[1]
@@ -214,7 +214,7 @@ async def test_what_a_tool_reports_is_shown_to_those_who_ask_for_events(start_ag
     assert [event["type"] for event in (shown[0], shown[-1])] == ["call.started", "call.finished"]
 
 
-async def test_a_silent_stream_is_kept_alive_with_comments(start_agent: StartAgent) -> None:
+async def test_comments_keep_a_silent_stream_alive(start_agent: StartAgent) -> None:
     async with start_agent(
         asks_for(("test_wait", {})), says("ok"), setup=Setup(pace=StreamPace(keep_alive=0.05))
     ) as agent:

@@ -70,7 +70,7 @@ def explained(folder: Path, text: str, name: str) -> Document:
     }
 
 
-def test_a_tool_that_can_be_called_has_a_whole_way(tmp_path: Path) -> None:
+def test_a_tool_that_can_be_called_has_a_whole_route(tmp_path: Path) -> None:
     text = event_type("add") + trigger("to-add", "add") + SERVICE.format(name="svc") + BROKER
 
     found = explained(tmp_path, text, "add")
@@ -188,7 +188,7 @@ async def test_the_list_holds_everything_with_its_conditions(start_agent: StartA
         ready = (await agent.http.get("/catalogue", params={"state": "ready"})).json()
         found = (await agent.http.get("/catalogue", params={"query": "WAIT gate"})).json()
         odd = await agent.http.get("/catalogue", params={"limit": 0})
-        far = await agent.http.get("/catalogue", params={"agent": "nobody"})
+        far = await agent.http.get("/catalogue", params={"agent": "unknown"})
 
     by_name = {entry["name"]: entry for entry in page["data"]}
     assert by_name["test_echo"]["state"] == "ready"
@@ -216,7 +216,7 @@ async def test_the_list_comes_page_by_page(start_agent: StartAgent) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_one_shows_what_a_model_sees_and_which_way_its_calls_go(start_agent: StartAgent) -> None:
+async def test_one_shows_what_a_model_sees_and_the_route_of_its_calls(start_agent: StartAgent) -> None:
     async with start_agent() as agent:
         one = (await agent.http.get("/catalogue/default/test.echo")).json()
         none = await agent.http.get("/catalogue/default/nothing")

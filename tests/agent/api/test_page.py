@@ -61,7 +61,7 @@ async def test_the_policy_lets_nothing_in_from_elsewhere_and_no_script_be_made_o
     assert answer.headers["referrer-policy"] == "no-referrer"
 
 
-async def test_files_are_kept_for_ever_and_the_document_is_requested_again() -> None:
+async def test_files_are_cached_for_ever_and_the_document_is_requested_again() -> None:
     async with serving() as client:
         document = await client.get("/")
         script = re.search(r"/?(page/[0-9a-f]{16}/app/main\.js)", document.text)

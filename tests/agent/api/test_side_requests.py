@@ -1,7 +1,7 @@
 """What Open WebUI asks beside a conversation: no tool is offered for it, so none is called.
 
 The shapes are those of its templates and of the requests that it makes of them: one message of the user
-that begins with a heading, quotes the conversation, and wants JSON; nothing else tells it apart.
+that begins with a heading, quotes the conversation, and wants JSON; nothing else distinguishes it.
 """
 
 from typing import Any

@@ -55,7 +55,7 @@ def terms(**spec: Any) -> Terms:
 
 
 class Several:
-    """A roster of several agents, the first of which is the default one."""
+    """A registry of several agents, the first of which is the default one."""
 
     complete = True
 
@@ -86,7 +86,7 @@ class ClosedService:
 
     http: httpx.AsyncClient
     model: ScriptedModel
-    roster: PermittedAgents
+    registry: PermittedAgents
     service: Service
     store: Store
     app: FastAPI
@@ -160,22 +160,22 @@ async def closed_service(
             )
             for agent in made
         ]
-        roster = PermittedAgents(Several(hosted), deny_by_default=deny_by_default)
+        registry = PermittedAgents(Several(hosted), deny_by_default=deny_by_default)
         store = await open_store("sqlite://")
         shared = Quotas(counters or store.counters)
         caller = LimitedCaller(Dispatcher(session, platform.shim), shared)
-        service = Service(roster, caller, Metrics(), max_runs=64, limits=shared)
+        service = Service(registry, caller, Metrics(), max_runs=64, limits=shared)
         allowed = allow_push(push_hosts)
         push = PushSender(store, pushing, allowed, write_notification) if push_hosts else None
-        kept = RunStorage(store, RunEngine(store, service, "test"), stored_events=STORED_EVENTS, push=push)
+        storage = RunStorage(store, RunEngine(store, service, "test"), stored_events=STORED_EVENTS, push=push)
         inner: list[ASGIApp] = []
 
         def check_access(app: ASGIApp) -> AuthMiddleware:
             inner.append(app)
             return AuthMiddleware(app, checks)
 
-        app = build_app(service, check_access, max_request_bytes=max_request_bytes, storage=kept)
+        app = build_app(service, check_access, max_request_bytes=max_request_bytes, storage=storage)
         assert isinstance(inner[0], FastAPI)
         async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
-            yield ClosedService(http, model, roster, service, store, inner[0])
+            yield ClosedService(http, model, registry, service, store, inner[0])
         await store.aclose()

@@ -25,14 +25,14 @@ class CountersInMemory:
 
     async def take_amount(self, key: str, amount: int, *, limit: int, window: float) -> LimitDecision:
         self._check()
-        kept = self.used[key] = [one for one in self.used[key] if one[0] > self.now - window]
-        used = sum(taken for _, taken in kept)
+        recent = self.used[key] = [one for one in self.used[key] if one[0] > self.now - window]
+        used = sum(taken for _, taken in recent)
         if used + amount <= limit:
             if amount:
-                kept.append((self.now, amount))
+                recent.append((self.now, amount))
             return LimitDecision(True)
         freed = 0
-        for at, taken in kept:
+        for at, taken in recent:
             freed += taken
             if used - freed + amount <= limit:
                 return LimitDecision(False, max(0.0, at + window - self.now))

@@ -26,7 +26,7 @@ AGENTS = {
     "user": terms(access={"users": ["oidc:alice"]}),
     "key": terms(access={"users": ["key:plain"]}),
     "both": terms(access={"users": ["oidc:alice"], "groups": ["ops"]}),
-    "nobody": terms(access={"users": []}),
+    "closed": terms(access={"users": []}),
     "everybody": terms(access={"users": ["*"]}),
     "split": terms(
         access={

@@ -20,7 +20,7 @@ def test_a_key_holds_thirty_two_random_bytes() -> None:
     assert all(re.fullmatch(r"bk_[-_A-Za-z0-9]{43}", key) for key in made)
 
 
-def test_what_is_kept_of_a_key_is_read_again_and_does_not_hold_it() -> None:
+def test_the_stored_entry_of_a_key_is_read_again_and_does_not_hold_it() -> None:
     key = new_key()
     expires = datetime(2090, 1, 31, 12, tzinfo=UTC)
 

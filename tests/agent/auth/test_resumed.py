@@ -67,7 +67,7 @@ def a_run(who: Principal) -> NewRun:
 async def left_by_a_dead_process(service: ClosedService, who: Principal) -> str:
     """Begin a principal's run in a process that dies before it stores the first turn; return its id."""
     with acting_as(who):
-        found = service.roster.find("ruled")
+        found = service.registry.find("ruled")
         assert isinstance(found, AgentHandle)
         run = a_run(who)
         dying = RunEngine(Crashing(service.store, 0, lands=False), service.service, "dying", QUICK)

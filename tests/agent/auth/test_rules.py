@@ -196,7 +196,7 @@ class NotCalled:
         raise AssertionError("this model is not asked")
 
 
-def roster(rules: Terms, catalogue: Still | None = None) -> PermittedAgents:
+def permitted_agents(rules: Terms, catalogue: Still | None = None) -> PermittedAgents:
     hosted = AgentHandle("a", agent(rules), NotCalled(), catalogue or Still(Catalogue(TOOLS)))
     return PermittedAgents(Several([hosted]))
 
@@ -209,7 +209,7 @@ def seen(permitted: PermittedAgents, who: Principal) -> Catalogue:
 
 
 def test_no_agent_is_found_where_no_one_has_said_who_asks() -> None:
-    permitted = roster(terms())
+    permitted = permitted_agents(terms())
 
     with pytest.raises(NoPrincipal):
         permitted.find("a")
@@ -224,7 +224,7 @@ def test_callers_of_the_same_rules_see_the_very_same_catalogue_until_it_changes(
     """Anyone who keeps an index beside a catalogue need not make it for each request."""
     rules = terms(access={"toolRules": [{"users": ["*"], "tools": {"names": ["pay"]}}]})
     source = Still(Catalogue(TOOLS))
-    permitted = roster(rules, source)
+    permitted = permitted_agents(rules, source)
     first = seen(permitted, CI)
 
     assert seen(permitted, ALICE) is first
@@ -240,7 +240,7 @@ def test_a_run_keeps_what_its_principal_may_use_and_follows_the_catalogue() -> N
     rules = terms(access={"toolRules": [{"groups": ["ops"], "tools": {}}]})
     source = Still(Catalogue({"pay": PAY}))
     with acting_as(CI):
-        found = roster(rules, source).find("a")
+        found = permitted_agents(rules, source).find("a")
     assert isinstance(found, AgentHandle)
 
     source.current = Catalogue(TOOLS)
@@ -263,8 +263,8 @@ def test_an_agent_that_takes_no_requests_is_known_to_those_who_were_let_in() -> 
 
 def test_what_was_refused_is_not_shown_to_callers_with_rules() -> None:
     whole = Catalogue(TOOLS, refusals=(), skipped=())
-    open_to_all = seen(roster(terms(), Still(whole)), CI)
-    ruled = seen(roster(terms(access={"toolRules": []}), Still(whole)), CI)
+    open_to_all = seen(permitted_agents(terms(), Still(whole)), CI)
+    ruled = seen(permitted_agents(terms(access={"toolRules": []}), Still(whole)), CI)
 
     assert open_to_all is whole
     assert (ruled.refusals, ruled.skipped, dict(ruled.tools)) == ((), (), {})

@@ -149,7 +149,7 @@ async def test_a_key_that_is_too_short_is_not_trusted(session: aiohttp.ClientSes
         assert await refusal_of(issuer.token(), verifier(issuer, session)) == "it cannot be read"
 
 
-async def test_a_signature_of_somebody_else_does_not_fit(
+async def test_a_signature_of_another_issuer_does_not_fit(
     issuer: Issuer, session: aiohttp.ClientSession
 ) -> None:
     stranger = ec_key("ec")
@@ -341,7 +341,7 @@ async def test_a_claim_whose_name_has_dots_and_one_group_as_text_are_read(
 @pytest.mark.parametrize(
     "url", ["http://issuer.example", "issuer.example", "https://", "ftp://issuer.example", ""]
 )
-def test_keys_are_not_fetched_where_anybody_on_the_way_could_change_them(url: str) -> None:
+def test_keys_are_not_fetched_without_https(url: str) -> None:
     with pytest.raises(ValueError, match="must begin with https://"):
         KeySource(url or "x:")
 

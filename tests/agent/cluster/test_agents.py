@@ -205,7 +205,7 @@ async def test_an_agent_by_hand_is_named_in_the_query_and_is_otherwise_the_servi
     await cluster.serves("team-a/helper", tools=["there"])
     own = (await cluster.http.get("/tools")).json()
     theirs = (await cluster.http.get("/tools", params={"agent": "team-a/helper"})).json()
-    unknown = await cluster.http.post("/tools/there", params={"agent": "nobody"}, json={})
+    unknown = await cluster.http.post("/tools/there", params={"agent": "unknown"}, json={})
 
     assert [one["name"] for one in own["tools"]] == ["here"]
     assert [one["name"] for one in theirs["tools"]] == ["there"]

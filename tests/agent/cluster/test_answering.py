@@ -84,8 +84,8 @@ async def test_a_tool_whose_calls_all_fail_says_so_and_says_when_it_answers_agai
     assert (failed["reason"], again["reason"]) == ("CallsFail", "CallsAnswered")
     assert "gave no result" in failed["message"]
     assert "secret words" not in failed["message"]
-    kept = server.objects["tools", "default", "a"]["status"]["conditions"]
-    assert [one["type"] for one in kept] == ["Ready", "Answering"]
+    conditions = server.objects["tools", "default", "a"]["status"]["conditions"]
+    assert [one["type"] for one in conditions] == ["Ready", "Answering"]
     assert not condition(server, "b")
     assert patches(server) == 2
 

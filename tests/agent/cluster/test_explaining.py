@@ -125,7 +125,7 @@ def test_a_direct_call_passes_no_broker() -> None:
     assert found.route[-1].name == "in the answer"
 
 
-WAY = {
+ROUTE = {
     "trigger": "to-add",
     "filter": "type = math.add",
     "subscriber": {
@@ -140,9 +140,9 @@ WAY = {
 }
 
 
-def test_the_way_leads_to_the_service_that_the_operator_has_seen_behind_the_trigger() -> None:
+def test_the_route_leads_to_the_service_that_the_operator_has_seen_behind_the_trigger() -> None:
     written = tool(DECLARED, ("Routed", "True", "Routed", ""), REPLIES)
-    written["status"]["routes"] = [WAY]
+    written["status"]["routes"] = [ROUTE]
 
     found = explain_tool(from_object(written))
 
@@ -158,7 +158,7 @@ def test_the_way_leads_to_the_service_that_the_operator_has_seen_behind_the_trig
 
 def test_a_service_that_takes_no_calls_is_named_where_a_call_stops() -> None:
     written = tool(DECLARED, ("Routed", "False", "ServiceNotReady", "because"), REPLIES, triggers=[])
-    written["status"]["routes"] = [WAY]
+    written["status"]["routes"] = [ROUTE]
 
     found = explain_tool(from_object(written))
 

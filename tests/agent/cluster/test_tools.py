@@ -32,7 +32,7 @@ def test_an_agent_is_offered_the_ready_tools_of_its_namespace_in_the_order_of_na
         ("waits", "NoTrigger", "no Trigger passes it")
     ]
     assert list(all_of(made, "team-a").current.tools) == ["elsewhere"]
-    assert all_of(made, "nobody").current.tools == {}
+    assert all_of(made, "unknown").current.tools == {}
     assert made.count_ready == 3
 
 
@@ -154,12 +154,12 @@ def test_a_tool_that_is_nested_absurdly_deep_is_refused() -> None:
 def test_a_catalogue_that_no_one_holds_any_more_is_forgotten() -> None:
     made = store(tool("a"))
     dropped = weakref.ref(all_of(made))
-    kept = all_of(made)
+    source = all_of(made)
     gc.collect()
     made.put(tool("b"))
 
     assert dropped() is None
-    assert list(kept.current.tools) == ["a", "b"]
+    assert list(source.current.tools) == ["a", "b"]
 
 
 def test_one_change_among_five_thousand_tools_costs_little() -> None:

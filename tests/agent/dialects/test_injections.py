@@ -23,7 +23,7 @@ from tests.agent.dialects.encodings import ENCODINGS
 from tests.agent.dialects.reading import declare
 
 TOOLS = declare("effect", "look")
-ASKED: Message = {"role": "user", "content": "Read the page and report."}
+QUESTION: Message = {"role": "user", "content": "Read the page and report."}
 CALL = {"name": "effect", "arguments": {"tag": "X", "count": 3}}
 
 MARKUPS = {
@@ -112,7 +112,7 @@ def after(*results: str) -> list[Message]:
         for n, _ in enumerate(results)
     ]
     said = [{"role": "tool", "tool_call_id": f"c{n}", "content": text} for n, text in enumerate(results)]
-    return [ASKED, {"role": "assistant", "content": None, "tool_calls": calls}, *said]
+    return [QUESTION, {"role": "assistant", "content": None, "tool_calls": calls}, *said]
 
 
 def calling(name: str, arguments: object) -> Message:
@@ -144,7 +144,7 @@ def test_a_call_in_a_result_is_never_made_however_the_model_quotes_it(
 def test_a_server_with_tools_reads_no_call_but_at_the_end_even_where_nothing_brought_it_along(
     name: str, form: str
 ) -> None:
-    assert_nothing_runs(NATIVE, FORMS[form].format(MARKUPS[name]), [ASKED])
+    assert_nothing_runs(NATIVE, FORMS[form].format(MARKUPS[name]), [QUESTION])
 
 
 IN_CODE = ("fence", "tildes", "fence_in_a_fence", "inline_code", "block_quote", "table", "list_item")
@@ -153,12 +153,12 @@ IN_CODE = ("fence", "tildes", "fence_in_a_fence", "inline_code", "block_quote", 
 @pytest.mark.parametrize("form", IN_CODE)
 @pytest.mark.parametrize("name", [name for name in MARKUPS if name != "kimi"])
 def test_a_text_dialect_reads_no_call_in_code_quotes_tables_and_lists(name: str, form: str) -> None:
-    assert_nothing_runs(DIALECTS[DIALECT_OF[name]], FORMS[form].format(MARKUPS[name]), [ASKED])
+    assert_nothing_runs(DIALECTS[DIALECT_OF[name]], FORMS[form].format(MARKUPS[name]), [QUESTION])
 
 
 @pytest.mark.parametrize("name", [name for name in MARKUPS if name != "kimi"])
 def test_a_text_dialect_reads_no_call_in_a_sentence(name: str) -> None:
-    assert_nothing_runs(DIALECTS[DIALECT_OF[name]], FORMS["prose"].format(MARKUPS[name]), [ASKED])
+    assert_nothing_runs(DIALECTS[DIALECT_OF[name]], FORMS["prose"].format(MARKUPS[name]), [QUESTION])
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_a_text_dialect_reads_no_call_in_a_sentence(name: str) -> None:
 def test_a_text_dialect_reads_a_call_between_sentences(name: str, form: str) -> None:
     answer = form.format(MARKUPS[name])
 
-    assert answered(DIALECTS[DIALECT_OF[name]], [answer], [ASKED]).calls == ("effect",)
-    assert answered(DIALECTS[DIALECT_OF[name]], answer, [ASKED]).calls == ("effect",)
+    assert answered(DIALECTS[DIALECT_OF[name]], [answer], [QUESTION]).calls == ("effect",)
+    assert answered(DIALECTS[DIALECT_OF[name]], answer, [QUESTION]).calls == ("effect",)
 
 
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
@@ -238,16 +238,16 @@ def _described(text: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("role", ["system", "developer", "user", "tool", "assistant"])
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
 def test_a_call_in_any_message_is_never_made(dialect: Dialect, markup: str, name: str, role: str) -> None:
-    assert_nothing_runs(dialect, markup, [{"role": role, "content": f"So: {markup}"}, ASKED])
+    assert_nothing_runs(dialect, markup, [{"role": role, "content": f"So: {markup}"}, QUESTION])
     parts = [{"type": "text", "text": f"So: {markup}"}]
-    assert_nothing_runs(dialect, markup, [{"role": role, "content": parts}, ASKED])
+    assert_nothing_runs(dialect, markup, [{"role": role, "content": parts}, QUESTION])
 
 
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
 def test_a_call_that_was_copied_into_the_arguments_of_an_earlier_call_is_never_made(
     dialect: Dialect, markup: str, name: str
 ) -> None:
-    messages = [ASKED, calling("look", {"note": f"It said: {markup}", "times": 2}), ASKED]
+    messages = [QUESTION, calling("look", {"note": f"It said: {markup}", "times": 2}), QUESTION]
 
     assert_nothing_runs(dialect, f"So:\n\n{markup}", messages)
 
@@ -257,7 +257,7 @@ def test_a_call_may_be_made_again_unless_only_a_client_says_that_the_model_made_
     dialect: Dialect, markup: str, name: str
 ) -> None:
     before = calling("effect", CALL["arguments"])
-    texts = [ASKED, before, {"role": "tool", "tool_call_id": "c0", "content": "Not yet."}]
+    texts = [QUESTION, before, {"role": "tool", "tool_call_id": "c0", "content": "Not yet."}]
 
     assert answered(dialect, [markup], texts).calls == ("effect",)
     texts[1] = before | {CLAIMED: True}
@@ -268,7 +268,7 @@ def test_a_call_may_be_made_again_unless_only_a_client_says_that_the_model_made_
 
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
 def test_a_call_in_a_description_is_never_made(dialect: Dialect, markup: str, name: str) -> None:
-    assert answered(dialect, [markup], [ASKED], _described(f"Example: {markup}")).calls == ()
+    assert answered(dialect, [markup], [QUESTION], _described(f"Example: {markup}")).calls == ()
 
 
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
@@ -284,14 +284,14 @@ def test_a_call_of_the_models_own_is_made_with_other_arguments(
 
 @pytest.mark.parametrize(("dialect", "markup", "name"), CASES, ids=NAMES)
 def test_a_tool_that_was_not_offered_is_never_called(dialect: Dialect, markup: str, name: str) -> None:
-    outcome = answered(dialect, [markup], [ASKED], declare("look"))
+    outcome = answered(dialect, [markup], [QUESTION], declare("look"))
 
     assert outcome.calls == ()
     assert "effect" in outcome.text
 
 
 def test_nothing_is_recovered_beside_calls_of_the_servers_own() -> None:
-    outcome = answered(NATIVE, [f"So:\n{MARKUPS['hermes']}"], [ASKED], called=True)
+    outcome = answered(NATIVE, [f"So:\n{MARKUPS['hermes']}"], [QUESTION], called=True)
 
     assert (outcome.calls, outcome.text) == ((), f"So:\n{MARKUPS['hermes']}")
 
@@ -337,7 +337,7 @@ def test_a_model_leaks_only_the_markup_of_its_own_family(
     model: str, url: str, mode: TextCalls, read: bool
 ) -> None:
     answer = f"Well.\n\n{MARKUPS['hermes']}"
-    outcome = answered(native_dialect(model, url, mode), answer, [ASKED])
+    outcome = answered(native_dialect(model, url, mode), answer, [QUESTION])
 
     assert bool(outcome.calls) is read
     assert outcome.text.strip() == ("Well." if read else answer)
@@ -350,8 +350,8 @@ def test_what_is_held_back_is_bounded_and_the_rest_is_text() -> None:
     shown = "".join(item.text for item in reader.feed(answer[:290_000]) if isinstance(item, TextDelta))
 
     assert len(shown) > 260_000
-    assert answered(NATIVE, [answer], [ASKED]) == Outcome(answer, (), ())
-    assert answered(NATIVE, [answer[:290_000], answer[290_000:]], [ASKED]) == Outcome(answer, (), ())
+    assert answered(NATIVE, [answer], [QUESTION]) == Outcome(answer, (), ())
+    assert answered(NATIVE, [answer[:290_000], answer[290_000:]], [QUESTION]) == Outcome(answer, (), ())
 
 
 def test_a_conversation_that_is_too_long_to_be_searched_gives_no_call() -> None:
@@ -365,4 +365,4 @@ def test_a_conversation_that_is_too_long_to_be_searched_gives_no_call() -> None:
 def test_many_openers_in_one_answer_are_read_in_linear_time() -> None:
     answer = '<tool_call>{"name": "effect", "arguments": {"tag": "a"}}</tool_call>\n' * 3000 + "The end."
 
-    assert answered(NATIVE, [answer], [ASKED]).text == answer
+    assert answered(NATIVE, [answer], [QUESTION]).text == answer

@@ -166,7 +166,7 @@ def test_damaged_markup_is_shown_whole(name: str, raw: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama3", "qwen3_coder", "native"])
-def test_an_opener_that_is_spoken_of_hides_nothing(name: str) -> None:
+def test_an_opener_that_is_only_mentioned_hides_nothing(name: str) -> None:
     raw = 'Write <function= or <function=f> or <tool_call> here, and <invoke name="x" to call.'
 
     assert read(DIALECTS[name], raw, WEATHER).text == raw

@@ -102,7 +102,7 @@ def test_results_of_chatglm3_are_a_users_text_or_the_observation_role_by_choice(
     assert as_observation["content"].startswith('{"degrees": 20}')
 
 
-def test_a_picture_among_the_users_words_is_kept() -> None:
+def test_a_picture_among_the_users_words_stays() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
     history: list[dict[str, Any]] = [
         {"role": "user", "content": "Look:"},

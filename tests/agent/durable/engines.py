@@ -42,7 +42,7 @@ class Engines:
         assert isinstance(hosted, AgentHandle)
         run = NewRun(
             id=f"run_{secrets.token_hex(8)}",
-            owner="somebody",
+            owner="ann",
             agent="beckon",
             face="test",
             input=[user(text)],

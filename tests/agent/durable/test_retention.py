@@ -32,7 +32,7 @@ async def test_ended_runs_are_deleted_when_their_time_is_over(engines: StartEngi
         assert await engine.get(waiting.id) is not None
 
 
-async def test_the_end_of_a_run_that_is_not_kept_is_received_at_the_replica_that_began_it(
+async def test_the_end_of_a_run_that_is_not_stored_is_received_at_the_replica_that_began_it(
     engines: StartEngines,
 ) -> None:
     async with engines(DANGER, says("Done.")) as shared:

@@ -69,7 +69,7 @@ async def test_a_run_of_which_no_one_knows_whether_it_was_stored_is_worked_on(en
 
 
 class Waking(SingleAgent):
-    """A roster that does not know its agent before it was looked at some times."""
+    """A registry that does not know its agent before it was looked at some times."""
 
     looks = 0
 

@@ -18,7 +18,7 @@ class Hiccup(Between):
         self._lands = lands
         self.failed = False
 
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+    async def intercept(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Fail the first call of the method."""
         if name != self._method or self.failed:
             return await call()
@@ -40,7 +40,7 @@ class SlowLog(Between):
         self.stored: list[str] = []
         self.numbers: list[int] = []
 
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+    async def intercept(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Hold the first `append`."""
         if name == "append" and not self.begun.is_set():
             self.begun.set()
@@ -59,7 +59,7 @@ class SlowReader(Between):
         self.read = asyncio.Event()
         self.through = asyncio.Event()
 
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+    async def intercept(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Hold the first answer of `read_after`."""
         result = await call()
         if name == "read_after" and not self.read.is_set():
@@ -78,7 +78,7 @@ class QuickPerson(Between):
         super().__init__(store)
         self._renewed, self._approved, self._claimed = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+    async def intercept(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Order the first suspension and the beat."""
         if self._claimed.is_set():
             return await call()

@@ -137,8 +137,8 @@ async def answering_agent(*script: Script, setup: Setup | None = None) -> AsyncI
         agent = Agent("researcher", "default", "You are a test.", chosen.limits)
         tools = FolderSource([chosen.folder], agent.source).current if chosen.folder else Catalogue({})
         hosted = AgentHandle(agent.name, agent, DialectModel(client, "native"), Still(tools))
-        roster = SingleAgent(hosted, asyncio.Event().wait)
-        service = Service(roster, ToolCaller(Dispatcher(session, chosen.shim)), Metrics(), chosen.max_runs)
+        registry = SingleAgent(hosted, asyncio.Event().wait)
+        service = Service(registry, ToolCaller(Dispatcher(session, chosen.shim)), Metrics(), chosen.max_runs)
         asks: list[Ask] = []
         deliveries: list[str] = []
         async with chosen.engine(service) as engine:

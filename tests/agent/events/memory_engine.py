@@ -19,7 +19,7 @@ Work = Callable[[Ask], AsyncGenerator[RunEvent]]
 
 
 @dataclass
-class Kept:
+class MemoryRun:
     """One run: what happened so far, and who makes it happen."""
 
     stored: StoredRun
@@ -34,7 +34,7 @@ class MemoryEngine:
     def __init__(self, service: Service, work: Work | None = None) -> None:
         self._service = service
         self._work = work or (lambda ask: service.run_agent(ask.hosted, ask.run.input, ask.options))
-        self._runs: dict[str, Kept] = {}
+        self._runs: dict[str, MemoryRun] = {}
 
     async def start(self, ask: Ask) -> StoredRun:
         if ask.run.id in self._runs:
@@ -42,41 +42,41 @@ class MemoryEngine:
         if self._service.running >= self._service.max_runs:
             raise NoRoom("the limit of runs in progress is reached")
         given = {name: getattr(ask.run, name) for name in ask.run.__dataclass_fields__}
-        kept = Kept(StoredRun(**given, status="running", created_at=time.time()))
-        self._runs[ask.run.id] = kept
-        kept.task = asyncio.create_task(self._run(kept, ask))
-        return kept.stored
+        memory_run = MemoryRun(StoredRun(**given, status="running", created_at=time.time()))
+        self._runs[ask.run.id] = memory_run
+        memory_run.task = asyncio.create_task(self._run(memory_run, ask))
+        return memory_run.stored
 
-    async def _run(self, kept: Kept, ask: Ask) -> None:
+    async def _run(self, memory_run: MemoryRun, ask: Ask) -> None:
         try:
             async for event in self._work(ask):
-                await self._add(kept, event)
+                await self._add(memory_run, event)
         except ModelError as error:
-            await self._add(kept, RunFailed("model_error", str(error)))
+            await self._add(memory_run, RunFailed("model_error", str(error)))
 
-    async def _add(self, kept: Kept, event: RunEvent) -> None:
-        async with kept.changed:
-            kept.events.append(event)
+    async def _add(self, memory_run: MemoryRun, event: RunEvent) -> None:
+        async with memory_run.changed:
+            memory_run.events.append(event)
             if isinstance(event, RunFinished):
-                kept.stored = replace(kept.stored, status="completed")
-            kept.changed.notify_all()
+                memory_run.stored = replace(memory_run.stored, status="completed")
+            memory_run.changed.notify_all()
 
     async def follow(self, run_id: str, *, wait: bool = False) -> AsyncGenerator[tuple[int, RunEvent]]:
-        kept = self._runs[run_id]
+        memory_run = self._runs[run_id]
         number = 0
         while True:
-            async with kept.changed:
-                while len(kept.events) <= number:
-                    await kept.changed.wait()
-            event = kept.events[number]
+            async with memory_run.changed:
+                while len(memory_run.events) <= number:
+                    await memory_run.changed.wait()
+            event = memory_run.events[number]
             number += 1
             yield number, event
             if isinstance(event, LAST):
                 return
 
     async def get(self, run_id: str) -> StoredRun | None:
-        kept = self._runs.get(run_id)
-        return kept.stored if kept else None
+        memory_run = self._runs.get(run_id)
+        return memory_run.stored if memory_run else None
 
     async def cancel(self, run_id: str) -> StoredRun | None:
         raise NotImplementedError
@@ -96,7 +96,7 @@ class MemoryEngine:
 
     async def __aexit__(self, *_: object) -> None:
         """End every run."""
-        tasks = [kept.task for kept in self._runs.values() if kept.task is not None]
+        tasks = [memory_run.task for memory_run in self._runs.values() if memory_run.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -41,10 +41,10 @@ async def test_the_answer_to_a_question_is_a_reply_event_in_binary_mode(structur
 async def test_an_agent_is_named_by_the_path_and_an_unknown_one_is_refused() -> None:
     async with answering_agent(says("Yes.")) as agent:
         known = await agent.send(asking(), "/events/researcher")
-        unknown = await agent.send(asking(), "/events/team-a/nobody")
+        unknown = await agent.send(asking(), "/events/team-a/unknown")
 
         assert known.status_code == 200
-        assert "there is no agent 'team-a/nobody'" in problem(unknown, 404)
+        assert "there is no agent 'team-a/unknown'" in problem(unknown, 404)
         assert "researcher" in unknown.json()["detail"]
 
 

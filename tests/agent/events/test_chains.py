@@ -118,7 +118,7 @@ async def test_an_agents_own_answer_never_starts_it_again() -> None:
         assert len(agent.requests) == 1
 
 
-async def test_an_answer_that_somebody_waits_for_is_left_to_them() -> None:
+async def test_an_answer_that_another_request_waits_for_is_left_to_it() -> None:
     reply = CloudEvent("r1", "/beckon/tools/calculator", "calculator.reply", extensions={"replyid": "t"})
     async with answering_agent() as agent:
         assert (await agent.send(reply)).status_code == 204

@@ -63,10 +63,10 @@ class Sending:
         *events: RunEvent,
         status: RunStatus = "completed",
         error: dict[str, str] | None = None,
-        asked: CloudEvent | None = None,
+        question: CloudEvent | None = None,
     ) -> None:
         """Store a run of an event that has published these events, and end it."""
-        request = {"event": (asked or asking()).attributes() | {"data": {"question": "Why?"}}}
+        request = {"event": (question or asking()).attributes() | {"data": {"question": "Why?"}}}
         new = NewRun(id="r1", owner="", agent="shop/researcher", face=FACE, input=[], request=request)
         await self.store.runs.create(new, holder=ME, seconds=60)
         said = LogEntries(1, [event_to_document(event) for event in events])
@@ -189,14 +189,14 @@ async def test_a_caller_learns_at_once_that_there_will_be_no_answer(
 
 
 @pytest.mark.parametrize(
-    ("events", "asked"),
+    ("events", "question"),
     [(FINISHED, asking()), ((SUSPENDED, *FINISHED), event({"question": "Why?"}))],
     ids=["never suspended", "no caller waits"],
 )
 async def test_nothing_is_sent_where_no_answer_is_awaited(
-    sending: Sending, events: tuple[RunEvent, ...], asked: CloudEvent
+    sending: Sending, events: tuple[RunEvent, ...], question: CloudEvent
 ) -> None:
-    await sending.end_run(*events, asked=asked)
+    await sending.end_run(*events, question=question)
     await sending.settled()
 
     assert sending.registry.looks == ["shop/researcher"]

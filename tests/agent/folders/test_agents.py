@@ -43,10 +43,10 @@ async def serving(folder: Path, model: ModelServer, secrets: Path | None = None)
     own = ConfiguredAgent(
         Agent("beckon", "default", OWN, Limits(steps=3, seconds=20)), ModelSpec(model.url, "m", "native", KEY)
     )
-    roster = FolderAgents(FolderSource([folder], own.agent.source), own, SecretFiles(secrets))
+    registry = FolderAgents(FolderSource([folder], own.agent.source), own, SecretFiles(secrets))
     async with aiohttp.ClientSession() as session:
         caller = ToolCaller(Dispatcher(session, "http://127.0.0.1:9"))
-        service = Service(PermittedAgents(roster), caller, Metrics(), max_runs=16)
+        service = Service(PermittedAgents(registry), caller, Metrics(), max_runs=16)
         try:
             async with (
                 served(build_app(service, open_door, max_request_bytes=200_000)) as url,
@@ -54,7 +54,7 @@ async def serving(folder: Path, model: ModelServer, secrets: Path | None = None)
             ):
                 yield ManyAgents(http)
         finally:
-            await roster.close()
+            await registry.close()
 
 
 def of(namespace: str, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:

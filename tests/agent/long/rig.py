@@ -233,8 +233,8 @@ class Rig:
             answers = AnswerSender(store, session, service.registry, rules, "default", SENDING)
             holder = f"test-{secrets.token_hex(4)}"
             engine = RunEngine(store, service, holder, BEAT, owes_answer=answers.owes_answer)
-            kept = RunStorage(store, engine, rules, ReplyKeys(KEY), answers=answers)
-            app = build_app(service, open_door, max_request_bytes=200_000, mcp=mcp, storage=kept)
+            storage = RunStorage(store, engine, rules, ReplyKeys(KEY), answers=answers)
+            app = build_app(service, open_door, max_request_bytes=200_000, mcp=mcp, storage=storage)
             url = await stack.enter_async_context(served(app, self.port))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=PATIENCE))
             yield LongAgent(model, store, service, engine, http)
@@ -260,10 +260,12 @@ class Rig:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         agent = Agent("beckon", "default", "You are a test.", limits)
         tools = Still(FolderSource([self.folder], agent.source).current)
-        roster = SingleAgent(
+        registry = SingleAgent(
             AgentHandle("beckon", agent, DialectModel(client, "native"), tools), asyncio.Event().wait
         )
-        return model, Service(roster, ToolCaller(Dispatcher(session, self.shim.url)), Metrics(), max_runs=16)
+        return model, Service(
+            registry, ToolCaller(Dispatcher(session, self.shim.url)), Metrics(), max_runs=16
+        )
 
 
 async def begin_run(engine: RunEngine, service: Service) -> str:
@@ -279,7 +281,7 @@ async def begin_run(engine: RunEngine, service: Service) -> str:
 async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
     """Run everything but agents."""
     async with AsyncExitStack() as stack:
-        port = stack.enter_context(_kept_port())
+        port = stack.enter_context(_reserved_port())
         by_hand = await stack.enter_async_context(serving())
         in_shop: list[Manifest] = []
         for one in (order_thing, wrap_thing, rhyme):
@@ -320,7 +322,7 @@ async def running_rig(folder: Path, url: str) -> AsyncIterator[Rig]:
 
 
 @contextmanager
-def _kept_port() -> Iterator[int]:
+def _reserved_port() -> Iterator[int]:
     """Keep a port on which no one listens from everybody who does not name it."""
     with socket.socket() as placeholder:
         placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -116,7 +116,7 @@ async def test_an_answer_that_does_not_fit_leaves_the_form_open(
     assert other[-1].code == "already_decided"
 
 
-async def test_an_approval_and_a_form_of_one_turn_are_answered_together(rig: Rig) -> None:
+async def test_an_approval_and_a_form_of_one_turn_are_answered_in_one_request(rig: Rig) -> None:
     both = asks_for(("order", {"name": "hat"}), ("danger", {}))
     async with rig.agent(both, says("Both are done.")) as agent:
         found = {one.reason: one for one in interrupts_of(await run(agent))}

@@ -40,20 +40,20 @@ async def test_a_call_that_was_taken_holds_no_connection_and_its_answer_resumes_
         assert len(rig.tool.calls) == 1
 
 
-async def test_the_token_by_which_an_answer_is_known_is_not_kept_with_its_event(rig: Rig) -> None:
+async def test_the_token_by_which_an_answer_is_known_is_not_stored_with_its_event(rig: Rig) -> None:
     async with rig.agent(REPORT, says("It says 42.")) as agent:
         begun = await agent.post()
         call = await rig.tool.called()
         await rig.tool.answer(call, {"pages": 42})
         await agent.until(begun["id"], "completed")
-        (kept,) = await agent.store.history.list_exchanged(begun["id"], after=None, most=9)
+        (in_store,) = await agent.store.history.list_exchanged(begun["id"], after=None, most=9)
         shown = await agent.http.get(f"/runs/{begun['id']}/events")
 
     (exchanged,) = shown.json()["data"]
     assert exchanged["reply"]["replyid"] == "(token)"
     assert exchanged["reply"]["data"] == {"pages": 42}
     assert call.token not in shown.text
-    assert call.token not in json.dumps(kept.reply)
+    assert call.token not in json.dumps(in_store.reply)
 
 
 async def test_late_replies_and_resumed_runs_are_counted(rig: Rig) -> None:

@@ -36,7 +36,7 @@ class Away(Between):
 
     away = False
 
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+    async def intercept(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Make a call of the real store unless it is away."""
         if self.away:
             raise StoreUnavailable("the database does not answer")

@@ -1,4 +1,4 @@
-"""What a tool reports of a call that it answers later: the last report is kept until the answer comes."""
+"""What a tool reports of a call that it answers later: the last report is stored until the answer comes."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = ON_POSTGRESQL
 REPORT = asks_for(("report", {}))
 
 
-async def kept(agent: LongAgent, run_id: str) -> dict[str, Any] | None:
+async def stored_report(agent: LongAgent, run_id: str) -> dict[str, Any] | None:
     """Return the report of the only call of a run."""
     (step, *_) = (await agent.http.get(f"/runs/{run_id}")).json()["steps"]
     (call,) = step["calls"]
@@ -23,29 +23,29 @@ async def kept(agent: LongAgent, run_id: str) -> dict[str, Any] | None:
     return found
 
 
-async def until_kept(agent: LongAgent, run_id: str, done: float) -> None:
-    async def is_kept() -> bool:
-        found = await kept(agent, run_id)
+async def until_stored(agent: LongAgent, run_id: str, done: float) -> None:
+    async def is_stored() -> bool:
+        found = await stored_report(agent, run_id)
         return found is not None and found["progress"] == done
 
-    await eventually(is_kept)
+    await eventually(is_stored)
 
 
-async def test_the_last_report_is_kept_with_the_call_until_its_answer(rig: Rig) -> None:
+async def test_the_last_report_is_stored_with_the_call_until_its_answer(rig: Rig) -> None:
     async with rig.agent(REPORT, says("It says 42.")) as agent:
         begun = await agent.post()
         call = await rig.tool.called()
         await agent.waits(begun["id"])  # a report before that goes to the open connection, and is not kept
         for done in (1, 2):
             await rig.tool.report(call, done)
-            await until_kept(agent, begun["id"], done)
-        assert await kept(agent, begun["id"]) == {"progress": 2, "total": 3, "message": "page 2"}
+            await until_stored(agent, begun["id"], done)
+        assert await stored_report(agent, begun["id"]) == {"progress": 2, "total": 3, "message": "page 2"}
         assert await rig.shim.metric('beckon_shim_reports_total{outcome="late"}') == 2
 
         await rig.tool.answer(call, {"pages": 42})
         await agent.until(begun["id"], "completed")
 
-        assert await kept(agent, begun["id"]) is None
+        assert await stored_report(agent, begun["id"]) is None
 
 
 async def test_a_stream_that_waits_gets_it(rig: Rig) -> None:
@@ -104,7 +104,7 @@ async def test_what_does_not_prove_itself_or_says_nothing_is_refused(
         refused = await agent.http.post("/late-replies", content=body, headers={**report(call), **changed})
 
         assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
-        assert await kept(agent, begun["id"]) is None
+        assert await stored_report(agent, begun["id"]) is None
 
 
 async def test_a_report_behind_the_answer_changes_nothing(rig: Rig) -> None:
@@ -117,4 +117,4 @@ async def test_a_report_behind_the_answer_changes_nothing(rig: Rig) -> None:
         behind = await agent.http.post("/late-replies", content=b'{"progress": 1}', headers=report(call))
 
         assert behind.status_code == 410
-        assert await kept(agent, begun["id"]) is None
+        assert await stored_report(agent, begun["id"]) is None

@@ -27,11 +27,11 @@ ECHO = asks_for(("test_echo", {"text": "hi"}))
 
 def forget(shared: Engines) -> None:
     """Let the agent choose as another process would, which has sent nothing yet."""
-    roster = shared.agent.service.registry
-    hosted = roster.find("beckon")
+    registry = shared.agent.service.registry
+    hosted = registry.find("beckon")
     assert isinstance(hosted, AgentHandle)
     anew = AgentHandle(hosted.name, hosted.agent, hosted.model, hosted.catalogue, chooser=FittingTools())
-    shared.agent.service.registry = SingleAgent(anew, roster.watch)
+    shared.agent.service.registry = SingleAgent(anew, registry.watch)
 
 
 def finished(events: list[RunEvent]) -> list[str]:
@@ -90,7 +90,7 @@ async def test_a_run_that_waited_goes_on_with_the_tools_it_had_though_others_cam
         (sent_request,) = [event for event in events if isinstance(event, ApprovalRequested)]
         assert isinstance(events[-1], RunSuspended)
         before = sent(shared.agent.requests[0])
-        gone, *kept = before[1:]
+        gone, *rest = before[1:]
         tools = {name: tool for name, tool in shared.agent.catalogue.current.tools.items() if name != gone}
         tools |= {
             name: replace(filler(29), name=name) for name in (f"a{n}_rename_contract" for n in range(90))
@@ -104,6 +104,6 @@ async def test_a_run_that_waited_goes_on_with_the_tools_it_had_though_others_cam
 
         after = sent(shared.agent.requests[1])
         assert after[0] == "find_tools"
-        assert after[1 : len(kept) + 1] == kept
+        assert after[1 : len(rest) + 1] == rest
         assert len(after) <= LIMIT
         assert BENCH.calls == ["danger"]

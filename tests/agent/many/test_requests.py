@@ -33,7 +33,7 @@ async def test_a_request_has_what_fits_and_find_tools_first(start_agent: StartAg
 
 async def test_pinned_tools_come_first_whichever_of_their_names_is_pinned(start_agent: StartAgent) -> None:
     first, second = filler(31), filler(4448)
-    pinned = (first.event_type, second.name, "nobody.has.it")
+    pinned = (first.event_type, second.name, "unknown.type")
     async with start_agent(says("a"), says("b"), setup=replace(SETUP, pinned=pinned)) as agent:
         surround(agent)
         await agent.ask(user("Please export the invoice"))

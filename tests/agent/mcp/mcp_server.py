@@ -93,9 +93,9 @@ async def mcp_server(
     max_runs: int = 16,
     publish_prompt: bool = False,
     event_types: Sequence[EventType] = (),
-    around: Callable[[ASGIApp], ASGIApp] = RequestIds,
+    middleware: Callable[[ASGIApp], ASGIApp] = RequestIds,
 ) -> AsyncIterator[McpServer]:
-    """Serve the tools of a folder, with `around` in front; no model gets a request."""
+    """Serve the tools of a folder, with `middleware` in front; no model gets a request."""
     agent = Agent(
         "beckon", "default", "You are a test.", Limits(call_timeout=10), publish_prompt=publish_prompt
     )
@@ -121,5 +121,5 @@ async def mcp_server(
         app = FastAPI(lifespan=lifespan)
         face = mount_mcp(app, service, settings or McpSettings())
         app.add_middleware(BodyLimit, limit=BODY_LIMIT)
-        async with served(around(app)) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
+        async with served(middleware(app)) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
             yield McpServer(url, service, face, catalogue, http)

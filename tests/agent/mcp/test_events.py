@@ -310,7 +310,7 @@ async def test_a_caller_reads_the_types_that_rules_name_the_caller_for(
     assert streamed == {PLACED, PAID, SECRET} - readable
 
 
-async def test_an_event_without_a_credential_is_not_kept(feed: Feed) -> None:
+async def test_an_event_without_a_credential_is_not_stored(feed: Feed) -> None:
     headers, body = to_binary(CloudEvent("x", "/shop", PLACED))
 
     answer = await feed.service.http.post("/feed", content=body, headers=dict(headers))
@@ -341,7 +341,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], bytes, int, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_what_cannot_be_kept_is_refused(feed: Feed, case: str) -> None:
+async def test_what_cannot_be_stored_is_refused(feed: Feed, case: str) -> None:
     path, headers, body, status, slug = REFUSED[case]
     sent = headers | bearing(feed.credentials["plain"])
 

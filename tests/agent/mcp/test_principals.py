@@ -68,7 +68,7 @@ def client(server: McpServer, http: httpx2.AsyncClient, mode: str) -> Client:
 @both
 async def test_each_sees_and_calls_its_own_tools(platform: EventPlatform, mode: str) -> None:
     BENCH.reset()
-    async with mcp_server(platform.shim, platform.folder, around=ByHeader) as server:
+    async with mcp_server(platform.shim, platform.folder, middleware=ByHeader) as server:
         only_echo_for_ada(server)
         seen = {}
         for who in ("key:ada", "key:bob", "key:eve"):
@@ -89,7 +89,7 @@ async def test_each_sees_and_calls_its_own_tools(platform: EventPlatform, mode: 
 
 async def test_no_one_gets_changes_that_are_not_for_it(platform: EventPlatform) -> None:
     async with (
-        mcp_server(platform.shim, platform.folder, around=ByHeader) as server,
+        mcp_server(platform.shim, platform.folder, middleware=ByHeader) as server,
         httpx2.AsyncClient(headers={"x-who": "key:bob"}) as bobs,
         httpx2.AsyncClient(headers={"x-who": "key:ada"}) as adas,
         client(server, bobs, MODERN) as bob,
@@ -126,8 +126,8 @@ async def test_a_call_is_cancelled_by_its_caller_at_whichever_replica(
 
     try:
         async with (
-            mcp_server(platform.shim, platform.folder, settings[0], around=ByHeader) as one,
-            mcp_server(platform.shim, platform.folder, settings[1], around=ByHeader) as other,
+            mcp_server(platform.shim, platform.folder, settings[0], middleware=ByHeader) as one,
+            mcp_server(platform.shim, platform.folder, settings[1], middleware=ByHeader) as other,
         ):
             call = asyncio.create_task(say(one, body, "key:ada"))
             await BENCH.waiting.wait()

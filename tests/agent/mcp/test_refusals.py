@@ -118,7 +118,7 @@ async def test_an_agent_that_is_not_there_is_refused(start_mcp: StartMcp, mode: 
 
 
 class Troubled:
-    """A roster whose only agent cannot take requests, or that has not been read."""
+    """A registry whose only agent cannot take requests, or that has not been read."""
 
     default = "beckon"
     tools = 0
@@ -138,17 +138,17 @@ class Troubled:
 
 
 @pytest.mark.parametrize(
-    ("roster", "shown"),
+    ("registry", "shown"),
     [
         (Troubled(UnavailableAgent("beckon", "NoModel", "set one"), complete=True), "(NoModel): set one"),
         (Troubled(None, complete=False), "not all known yet"),
     ],
 )
 async def test_an_agent_that_is_not_ready_is_called_again_later(
-    start_mcp: StartMcp, roster: Troubled, shown: str
+    start_mcp: StartMcp, registry: Troubled, shown: str
 ) -> None:
     async with start_mcp() as server:
-        server.service.registry = roster
+        server.service.registry = registry
         response = await server.http.post("/mcp", json={}, headers=headers(LEGACY))
 
     assert response.status_code == 503

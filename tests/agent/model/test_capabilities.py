@@ -182,7 +182,7 @@ async def test_reasoning_and_signatures_reach_the_server_as_they_were() -> None:
 
 TOOL_TURN: list[Message] = [USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}, RESULT]
 SYSTEM: Message = {"role": "system", "content": "be brief"}
-LESSONS = [
+REFUSALS = [
     ("deepseek-reasoner does not support this tool_choice", lambda body: "tool_choice" in body),
     (
         "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
@@ -213,7 +213,7 @@ LESSONS = [
 ]
 
 
-@pytest.mark.parametrize(("message", "refused"), LESSONS)
+@pytest.mark.parametrize(("message", "refused"), REFUSALS)
 async def test_a_refusal_that_says_what_is_wrong_is_learnt_from(message: str, refused: object) -> None:
     def strict_server(sent_request: ReceivedRequest) -> Reply:
         assert callable(refused)

@@ -28,7 +28,7 @@ STOP = chunk(finish="stop")
 
 
 @pytest.mark.parametrize("member", ["reasoning_content", "reasoning"])
-async def test_reasoning_is_kept_apart_from_the_answer(member: str) -> None:
+async def test_reasoning_is_separated_from_the_answer(member: str) -> None:
     items = await items_after(
         streamed(chunk({member: "Let me "}), chunk({member: "see."}), chunk({"content": "4"}), STOP)
     )

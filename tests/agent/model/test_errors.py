@@ -209,13 +209,13 @@ async def test_no_error_and_no_log_line_shows_the_key(reply: Reply, caplog: pyte
 
 
 @pytest.mark.parametrize("key", ["sk-\u00fc-umlaut-key", "sk-new\nline-key", "sk-tab\tkey-long"])
-def test_a_key_that_no_header_can_carry_is_refused_without_telling_it(key: str) -> None:
+def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key: str) -> None:
     with pytest.raises(ValueError, match="no HTTP header can carry") as caught:
         ModelClient("http://127.0.0.1:1/v1", key, "m")
     assert key not in str(caught.value)
 
 
-async def test_blanks_around_a_key_are_dropped_and_an_empty_key_sends_no_header() -> None:
+async def test_blanks_beside_a_key_are_dropped_and_an_empty_key_sends_no_header() -> None:
     async with scripted_model(streamed(chunk(finish="stop")), streamed(chunk(finish="stop"))) as model:
         for key in (f" {KEY}\n", ""):
             async with ModelClient(model.base_url, key, "m") as client:

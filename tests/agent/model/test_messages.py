@@ -43,7 +43,7 @@ def complaints(messages: list[Message], profile: Profile) -> list[str]:
 
 
 def format_complaints(messages: list[Message], profile: Profile) -> list[str]:
-    """Check each message by itself, and the ids together."""
+    """Check each message by itself, and all ids."""
     found = []
     ids = [call["id"] for message in messages for call in message.get("tool_calls", [])]
     if len(ids) != len(set(ids)):

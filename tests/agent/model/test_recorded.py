@@ -1,8 +1,8 @@
 """Every recorded answer of some thirty servers, replayed byte by byte over HTTP.
 
 What differs from the recording's own summary, and why:
-- reasoning in `<think>` tags is separated from the text, and the two together are the content;
-- a refusal is shown as the text it stands for;
+- reasoning in `<think>` tags is separated from the text, and both are the content;
+- a refusal is shown as its text;
 - usage under `x_groq` counts as usage;
 - one stream ends with an error in the middle, which is raised.
 """

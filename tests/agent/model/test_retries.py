@@ -107,7 +107,7 @@ async def test_what_was_shown_stays_and_the_break_comes_after_it() -> None:
             await anext(stream)
 
 
-async def test_the_wait_that_a_server_asks_for_is_kept() -> None:
+async def test_the_retry_waits_as_long_as_the_server_requests() -> None:
     begun = time.monotonic()
     request, _ = await requested([refuses(429, "slow down", **{"retry-after-ms": "150"}), says("hello")])
     assert request == 2

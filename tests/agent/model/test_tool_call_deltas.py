@@ -265,7 +265,7 @@ async def test_an_index_may_be_a_string_and_an_id_a_number() -> None:
     ]
 
 
-async def test_geminis_thought_signature_is_kept_also_from_a_delta_of_its_own() -> None:
+async def test_geminis_thought_signature_is_also_taken_from_a_delta_of_its_own() -> None:
     signature = {"google": {"thought_signature": "c2ln"}}
     turn = await turn_after(
         streamed(
@@ -328,11 +328,11 @@ def fragments(made: list[tuple[str, dict[str, object]]], style: str, cut: int) -
 
 @given(CALLED, st.sampled_from(STYLES), st.integers(0, 100), st.booleans())
 def test_the_calls_are_the_same_in_every_style_and_wherever_arguments_are_cut(
-    made: list[tuple[str, dict[str, object]]], style: str, cut: int, together: bool
+    made: list[tuple[str, dict[str, object]]], style: str, cut: int, grouped: bool
 ) -> None:
     accumulator = CallAccumulator()
     sent = fragments(made, style, cut)
-    for entries in [sent] if together else [[entry] for entry in sent]:
+    for entries in [sent] if grouped else [[entry] for entry in sent]:
         accumulator.feed(entries)
     found = accumulator.finish()
     assert [(call.name, json.loads(call.arguments)) for call in found] == made

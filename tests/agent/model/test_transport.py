@@ -19,7 +19,7 @@ async def listed(context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """Serve a list of models that names the caller first, and then the requested path."""
 
     async def models(request: web.BaseRequest) -> web.Response:
-        said = (request.headers.get("authorization", "nobody"), request.raw_path)
+        said = (request.headers.get("authorization", "anonymous"), request.raw_path)
         return web.json_response({"data": [{"id": name} for name in said]})
 
     runner = web.ServerRunner(web.Server(models))

@@ -31,7 +31,7 @@ def agent(**shown: object) -> Agent:
     return Agent("a", "default", "", RunLimits(), terms(**shown))
 
 
-async def test_replicas_admit_no_more_together_than_a_quota_says(replicas: tuple[Quotas, Quotas]) -> None:
+async def test_all_replicas_share_one_quota(replicas: tuple[Quotas, Quotas]) -> None:
     held = agent(quotas=[{"of": "requests", "per": "user", "limit": 10, "seconds": 3600}])
 
     sent = [limits.admit_run(held, "oidc:" + "u" * 255, "run") for limits in replicas * 15]

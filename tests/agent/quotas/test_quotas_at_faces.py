@@ -1,4 +1,4 @@
-"""Every face tells of a quota that is used up, in its own shape, and begins nothing above it."""
+"""Every face reports a quota that is used up, in its own shape, and begins nothing above it."""
 
 import asyncio
 from collections.abc import AsyncIterator

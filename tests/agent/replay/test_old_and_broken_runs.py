@@ -35,7 +35,7 @@ async def test_a_run_that_two_processes_worked_on_is_replayed_as_one(
             # Not until it is dead: where this machine stalls, the other takes the run over from a living one.
             await everything(service.engine, run.id, wait=True)
 
-        await _same_for(service, run.id, "somebody")
+        await _same_for(service, run.id, "ann")
 
 
 async def _same_for(service: Replaying, run: str, owner: str) -> None:
@@ -61,13 +61,13 @@ async def test_an_answer_that_was_begun_in_vain_is_left_out_and_counted(start_se
             dying.dead = True
         held.set()
         await everything(service.engine, run.id, wait=True)
-        answer = await service.post(run.id, owner="somebody")
+        answer = await service.post(run.id, owner="ann")
 
     assert '"same": true' in answer.text, answer.text
     assert '"answers_dropped": 1' in answer.text
 
 
-async def test_a_run_of_before_is_replayed_without_what_no_one_kept(
+async def test_a_run_of_an_older_version_is_replayed_without_what_was_not_stored(
     start_service: StartService, database_url: str
 ) -> None:
     async with start_service(TWO_CALLS, says("Done.")) as service:
@@ -98,8 +98,8 @@ async def test_a_log_that_breaks_off_anywhere_is_compared_as_far_as_it_goes(
 ) -> None:
     mixed = asks_for(("test_echo", {"text": "a"}), ("test_ecko", {}), ("test_nap", {"milliseconds": 9}))
     words = [sse(chunk({"content": word}), done=False) for word in ("Let ", "me ", "see.")]
-    spoken, refusal = Reply((*words, *mixed.pieces)), refuses(400, "no more of this")
-    async with start_service(spoken, mixed, refusal) as service:
+    plain, refusal = Reply((*words, *mixed.pieces)), refuses(400, "no more of this")
+    async with start_service(plain, mixed, refusal) as service:
         run = await service.run(background=True)
         await ended(service, run)
 

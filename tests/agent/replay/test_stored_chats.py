@@ -44,9 +44,9 @@ async def test_a_stored_completion_says_the_same_and_can_be_replayed(
             (stored.text, stored.finish_reason) == (plain.text, plain.finish_reason) == ("It is a.", "stop")
         )
         assert [call["result"] for call in stored.finished] == [call["result"] for call in plain.finished]
-        kept = await service.store.runs.get(run)
-        assert kept is not None
-        assert (kept.status, kept.face) == ("completed", "chat.completions")
+        record = await service.store.runs.get(run)
+        assert record is not None
+        assert (record.status, record.face) == ("completed", "chat.completions")
         await service.same(run)
 
 

@@ -1,4 +1,4 @@
-"""An engine that tells what a test wants it to tell: for what a real one seldom does."""
+"""An engine with the results that a test gives it: for what a real one seldom does."""
 
 from collections.abc import AsyncGenerator, Sequence
 

@@ -143,7 +143,7 @@ async def test_a_decision_from_elsewhere_is_seen_by_the_client(start_face: Start
     async with start_face(DANGER, says("Done.")) as face:
         pending = await face.ask()
         event_id = pending["output"][0]["id"].removeprefix("mcpr_")
-        assert await face.engine.decide_call(event_id, "approved", by="somebody on the command line")
+        assert await face.engine.decide_call(event_id, "approved", by="a person on the command line")
         done = await face.ask(answer_to(pending))
 
     assert said(done) == "Done."

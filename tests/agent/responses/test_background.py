@@ -134,7 +134,7 @@ async def test_a_response_in_the_foreground_cannot_be_joined_before_its_end(star
     assert joined.json()["error"]["code"] == "not_in_background"
 
 
-async def test_a_silent_stream_is_kept_alive(start_face: StartFace) -> None:
+async def test_comments_keep_a_silent_stream_alive(start_face: StartFace) -> None:
     async with start_face(WAIT, says("Done."), pace=StreamPace(keep_alive=0.02)) as face:
         request = {"model": "beckon", "input": "go", "stream": True}
         async with face.http.stream("POST", "/v1/responses", json=request) as answer:

@@ -16,12 +16,12 @@ WEATHER: dict[str, Any] = {
     "description": "Tells the weather.",
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
-ASKED = asks_for(("get_weather", {"city": "Bonn"}))
+WEATHER_CALL = asks_for(("get_weather", {"city": "Bonn"}))
 MIXED = asks_for(("test_echo", {"text": "x"}), ("get_weather", {"city": "Bonn"}))
 
 
 async def test_a_call_of_a_function_is_handed_back(start_face: StartFace) -> None:
-    async with start_face(ASKED, ASKED) as face:
+    async with start_face(WEATHER_CALL, WEATHER_CALL) as face:
         whole = await face.ask(tools=[WEATHER])
         events = await face.stream(tools=[WEATHER])
         stored = await face.get(whole["id"])

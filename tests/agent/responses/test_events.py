@@ -1,4 +1,4 @@
-"""What a run tells as events of the API, where it seldom goes that way: crashes, late tools, repetitions."""
+"""A run as events of the API, in its rare courses: crashes, late tools, repetitions."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

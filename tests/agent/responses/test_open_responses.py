@@ -289,7 +289,7 @@ async def test_an_early_end_and_a_failure_have_the_types_of_the_client(start_fac
 async def test_errors_have_the_members_that_the_specification_names(start_face: StartFace) -> None:
     async with start_face() as face:
         answers: list[httpx.Response] = [
-            await face.http.post("/v1/responses", json={"model": "nobody", "input": "go"}),
+            await face.http.post("/v1/responses", json={"model": "unknown", "input": "go"}),
             await face.http.post("/v1/responses", json={"input": 7}),
             await face.http.get("/v1/responses/nothing"),
             await face.post("go", previous_response_id="resp_nothing"),

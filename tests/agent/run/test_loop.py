@@ -66,7 +66,7 @@ async def test_texts_of_several_turns_are_set_apart(start_agent: StartAgent) -> 
         assert (await agent.ask()).text == "Let me see.\n\nLet me see.\n\nDone."
 
 
-async def test_reasoning_is_kept_apart_from_the_answer(start_agent: StartAgent) -> None:
+async def test_reasoning_is_separated_from_the_answer(start_agent: StartAgent) -> None:
     thinking = streamed(
         chunk({"reasoning_content": "hm, "}), chunk({"content": "Yes."}), chunk(finish="stop")
     )
@@ -214,7 +214,7 @@ async def test_the_model_sees_what_it_wrote_in_a_call_that_was_refused(start_age
 
 
 def check_like_the_strictest_provider(messages: list[dict[str, Any]]) -> None:
-    """Assert what OpenAI, Mistral and vLLM ask of a conversation, taken together."""
+    """Assert what OpenAI, Mistral and vLLM ask of a conversation, all at once."""
     seen: set[str] = set()
     waiting: list[str] = []
     for message in messages:
@@ -247,7 +247,7 @@ def asking(call_id: str, arguments: str, name: str = "test_echo") -> dict[str, A
         [asking("x", "[1, 2]")],
         [asking("x", '{"half')],
         [asking("x", "{}", name="no such tool!")],
-        [{"role": "tool", "tool_call_id": "nobody", "content": "lost"}],
+        [{"role": "tool", "tool_call_id": "unknown", "content": "lost"}],
         [asking("x", "{}"), user("stop"), {"role": "tool", "tool_call_id": "x", "content": "late"}],
         [asking("x", "{}"), asking("x", "{}"), {"role": "tool", "tool_call_id": "x", "content": "one"}],
         [{"role": "assistant", "content": ""}],

@@ -1,4 +1,4 @@
-"""What `/runs` tells of runs: lists, steps, events, and what happens while it happens."""
+"""Runs at `/runs`: lists, steps, events, and what happens while it happens."""
 
 from dataclasses import replace
 from typing import Any
@@ -276,7 +276,7 @@ async def test_a_run_that_is_not_there_is_a_404(start_face: StartFace, path: str
     assert problem["type"].endswith("/unknown-run")
 
 
-async def test_pages_of_conversations_stay_while_somebody_goes_on_with_one_of_them(
+async def test_pages_of_conversations_stay_while_one_of_them_goes_on(
     start_face: StartFace,
 ) -> None:
     async with start_face(*(says("Yes.") for _ in range(4))) as face:

@@ -7,7 +7,7 @@ from beckon_agent.store.base import Store
 
 
 class Between:
-    """Passes every step of runs, journal and events through `around`, and all else to the store itself."""
+    """Passes every step of runs, journal and events through `intercept`, and all else to the store itself."""
 
     def __init__(self, store: Store) -> None:
         self.runs: Any = _Part(store.runs, self)
@@ -25,7 +25,7 @@ class Between:
     async def aclose(self) -> None:
         """Leave the store open: it may be that of others, too."""
 
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+    async def intercept(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Make a call of the real store."""
         return await call()
 
@@ -39,6 +39,6 @@ class _Part:
         real = getattr(self._part, name)
 
         async def passed_on(*args: Any, **kwargs: Any) -> Any:
-            return await self._between.around(name, lambda: real(*args, **kwargs), *args)
+            return await self._between.intercept(name, lambda: real(*args, **kwargs), *args)
 
         return passed_on

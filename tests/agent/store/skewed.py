@@ -15,7 +15,7 @@ _true_time = time.time
 
 
 class NoAgents:
-    """A roster without agents, so that calls have the usual time for a late answer."""
+    """A registry without agents, so that calls have the usual time for a late answer."""
 
     complete = True
     default = ""

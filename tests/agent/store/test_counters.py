@@ -77,7 +77,7 @@ async def test_a_limit_that_is_used_often_has_few_rows(store: Store, url: str) -
     assert (await store.counters.take_amount("k", 850, limit=1000, window=3600.0)).allowed
 
 
-async def test_places_are_taken_kept_and_given_back(store: Store) -> None:
+async def test_places_are_taken_renewed_and_given_back(store: Store) -> None:
     enter = store.counters.take_place
 
     assert (await enter("k", "a", limit=2, seconds=WINDOW)).allowed
@@ -89,7 +89,7 @@ async def test_places_are_taken_kept_and_given_back(store: Store) -> None:
     assert (await enter("other", "c", limit=1, seconds=WINDOW)).allowed
 
     await store.counters.give_place_back("k", "a")
-    await store.counters.give_place_back("k", "nobody")
+    await store.counters.give_place_back("k", "unknown")
     assert (await enter("k", "c", limit=2, seconds=WINDOW)).allowed
     assert not (await enter("k", "a", limit=2, seconds=WINDOW)).allowed
 

@@ -32,7 +32,7 @@ async def test_events_are_read_in_the_order_of_their_coming(store: Store) -> Non
     assert page.start == begun
 
 
-async def test_a_second_delivery_of_an_event_is_not_kept_twice(store: Store) -> None:
+async def test_a_second_delivery_of_an_event_is_not_stored_twice(store: Store) -> None:
     await store.feed.append("default", event(1), keep=KEEP)
 
     again = await store.feed.append("default", event(1), keep=KEEP)
@@ -66,7 +66,7 @@ async def test_the_oldest_events_are_deleted_and_a_reader_can_see_it(store: Stor
     assert begun < page.start < page.entries[0].position
 
 
-async def test_any_attribute_is_kept_as_it_came(store: Store) -> None:
+async def test_any_attribute_is_stored_as_it_came(store: Store) -> None:
     await store.feed.append("default", event(1, source="/back\\slash/é"), keep=KEEP)
 
     (entry,) = (await store.feed.read(0, most=10)).entries

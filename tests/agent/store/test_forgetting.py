@@ -36,7 +36,7 @@ async def test_deletions_side_by_side_leave_nothing(store: Store, url: str) -> N
     assert await count(url, "segments") == 0
 
 
-async def test_a_run_that_is_not_kept_leaves_nothing(store: Store, url: str) -> None:
+async def test_a_run_that_is_not_stored_leaves_nothing(store: Store, url: str) -> None:
     await begun(store, "r1", retained=False)
     await store.runs.end_run("r1", ME, Ended("completed", added=[answered("yes")]))
 

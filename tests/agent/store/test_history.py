@@ -80,7 +80,7 @@ async def test_runs_are_chosen_by_what_became_of_them_by_agent_and_by_conversati
     assert await runs(store, conversation="c0") == ["talk"]
 
 
-async def test_what_is_not_kept_and_what_asks_no_agent_is_in_no_list(store: Store) -> None:
+async def test_runs_that_are_not_stored_or_have_no_agent_are_in_no_list(store: Store) -> None:
     await begun(store, "gone", retained=False)
     await begun(store, "items", agent="", face="conversations")
 
@@ -235,7 +235,7 @@ async def test_runs_side_by_side_in_one_conversation_are_all_found(store: Store)
         assert await found(store, query) == [("c1", "apples")]
 
 
-async def test_calls_that_wait_for_a_person_are_listed_to_their_owner_until_somebody_decides(
+async def test_calls_that_wait_for_a_person_are_listed_to_their_owner_until_a_decision(
     store: Store,
 ) -> None:
     await called(store, "r1", call("e1", 0, "approval"), call("e2", 1), call("e3", 2, "approval"))
@@ -326,7 +326,7 @@ async def test_a_run_whose_process_died_shows_how_often_another_went_on_with_it(
     assert claimed["waited"].taken_over_at is None
 
 
-async def test_what_went_back_and_forth_is_kept_as_it_was(store: Store) -> None:
+async def test_events_and_replies_are_stored_as_they_were(store: Store) -> None:
     await called(store, "r1", call("e1"), call("e2", 1), call("e3", 2))
     sent = {"event": {"id": "e1", "data": {"big": 2**70, "text": "\x00\ud800 é"}}}
     came = {"event": {"id": "x", "data_base64": "AP8="}, "omitted": 5}

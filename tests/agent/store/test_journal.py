@@ -32,7 +32,7 @@ async def test_a_past_is_read_as_it_was_stored_in_its_order(store: Store) -> Non
 
 
 @pytest.mark.parametrize("result", [AWKWARD, "text", BIG, 0, False, None, [], 1.5], ids=str)
-async def test_a_result_is_kept_as_it_came(store: Store, result: object) -> None:
+async def test_a_result_is_stored_as_it_came(store: Store, result: object) -> None:
     await called(store, "r1", call("e1"))
 
     assert await store.journal.finish_call("e1", result=result, failed=True, seconds=0.25)
@@ -41,7 +41,7 @@ async def test_a_result_is_kept_as_it_came(store: Store, result: object) -> None
     assert await store.journal.find_call("e1") == ("r1", expected)
 
 
-async def test_the_last_report_of_a_call_is_kept_until_it_is_done(store: Store) -> None:
+async def test_the_last_report_of_a_call_is_stored_until_it_is_done(store: Store) -> None:
     await called(store, "r1", call("e1", 0, state="accepted"), call("e2", 1, state="approval"))
 
     assert await store.journal.store_report("e1", {"progress": 1, "total": None, "message": ""})
@@ -125,7 +125,7 @@ async def test_only_a_call_that_may_be_made_is_sent(store: Store) -> None:
         await store.journal.mark_sent("r1", ME, "other")
 
 
-async def test_a_decision_counts_once_and_is_kept_with_its_reason(store: Store) -> None:
+async def test_a_decision_counts_once_and_is_stored_with_its_reason(store: Store) -> None:
     await called(store, "r1", call("e1", state="approval"))
 
     assert await store.journal.store_decision("e1", "approved", by="bob", reason="it's fine")

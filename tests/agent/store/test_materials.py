@@ -1,4 +1,4 @@
-"""Documents that turns share: kept once, and deleted after the runs that they belong to."""
+"""Documents that turns share: stored once, and deleted after the runs that they belong to."""
 
 from beckon_agent.core.records import Past
 from beckon_agent.store.base import Store
@@ -8,7 +8,7 @@ from tests.agent.store.raw import count, execute
 DAY = 86_400
 
 
-async def test_a_document_is_read_as_it_was_kept_and_kept_once(store: Store, url: str) -> None:
+async def test_a_document_is_read_as_it_was_stored_and_stored_once(store: Store, url: str) -> None:
     documents = {"a": {"text": "\x00 \ud800 ü", "number": 2**80}, "b": ["a"]}
 
     await store.materials.store_documents(documents)
@@ -19,7 +19,7 @@ async def test_a_document_is_read_as_it_was_kept_and_kept_once(store: Store, url
     assert await count(url, "materials") == 2
 
 
-async def test_thousands_of_documents_are_kept_and_read_at_once(store: Store) -> None:
+async def test_thousands_of_documents_are_stored_and_read_at_once(store: Store) -> None:
     documents = {f"d{number}": [number] for number in range(2_500)}
 
     await store.materials.store_documents(documents)
@@ -33,12 +33,12 @@ async def test_a_purge_leaves_what_a_run_that_stays_may_need(store: Store, url: 
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY} WHERE digest = 'old'")
 
     await store.runs.purge(None)
-    kept = await store.materials.read_documents(["old", "new"])
+    remaining = await store.materials.read_documents(["old", "new"])
     await execute(url, f"UPDATE materials SET used_at = used_at - {2 * DAY} WHERE digest = 'new'")
     await execute(url, f"UPDATE runs SET created_at = created_at - {2 * DAY}")
     await store.runs.purge(None)
 
-    assert kept == {"new": 2}
+    assert remaining == {"new": 2}
     assert await store.materials.read_documents(["old", "new"]) == {"new": 2}
 
 

@@ -93,7 +93,7 @@ async def test_a_database_of_a_newer_version_is_refused_and_left_alone(empty: st
     assert await count(empty, "runs") == 1
 
 
-async def test_a_database_of_somebody_else_is_refused_and_left_alone(empty: str) -> None:
+async def test_a_database_of_another_program_is_refused_and_left_alone(empty: str) -> None:
     await execute(empty, "CREATE TABLE runs (theirs integer)")
 
     with pytest.raises(StoreRefused, match="give Beckon a database of its own"):

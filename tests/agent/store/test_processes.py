@@ -19,7 +19,7 @@ from tests.agent.store.raw import execute
 ROOT = Path(__file__).resolve().parents[3]
 REPLICAS = 4
 NAME = object()
-"""Stands for the name of the process."""
+"""Replaces the name of the process."""
 
 
 class Replica:
@@ -68,7 +68,7 @@ def replicas() -> Iterator[list[Replica]]:
 
 
 async def side_by_side(replicas: list[Replica], verb: str, url: str, *arguments: object) -> list[Any]:
-    """Let all do the same together, each under a name of its own; return what each came to."""
+    """Let all do the same at once, each under a name of its own; return what each came to."""
 
     def work() -> list[Any]:
         named = [[n if word is NAME else word for word in arguments] for n, _ in enumerate(replicas)]
@@ -126,7 +126,7 @@ async def test_no_more_places_are_given_than_there_are(
     assert sum(given) == 33
 
 
-async def test_replicas_that_start_together_find_one_schema(empty: str, replicas: list[Replica]) -> None:
+async def test_replicas_that_start_at_once_find_one_schema(empty: str, replicas: list[Replica]) -> None:
     assert await side_by_side(replicas, "look", empty) == [True] * REPLICAS
 
     assert await execute(empty, "SELECT version_num FROM beckon_schema") == [(migrations.HEAD,)]

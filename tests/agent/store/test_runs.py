@@ -167,7 +167,7 @@ async def test_only_a_final_status_ends_a_run(store: Store) -> None:
         await store.runs.end_run("r1", ME, Ended("queued"))
 
 
-async def test_a_run_that_is_not_kept_goes_when_it_ends(store: Store) -> None:
+async def test_a_run_that_is_not_stored_is_deleted_when_it_ends(store: Store) -> None:
     await begun(store, "r1", retained=False)
     await store.journal.add_turn("r1", ME, turn(), [call("e1")])
 
@@ -177,7 +177,7 @@ async def test_a_run_that_is_not_kept_goes_when_it_ends(store: Store) -> None:
     assert await store.journal.find_call("e1") is None
 
 
-async def test_a_run_that_is_not_kept_cannot_be_followed(store: Store) -> None:
+async def test_a_run_that_is_not_stored_cannot_be_followed(store: Store) -> None:
     await begun(store, "r1", retained=False)
 
     with pytest.raises(KeyError, match="r1"):

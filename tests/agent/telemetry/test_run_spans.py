@@ -318,14 +318,14 @@ async def test_between_two_pieces_the_span_of_the_run_is_not_the_current_one(
 
 async def test_a_run_that_is_suspended_has_not_ended(platform: EventPlatform, spans: Spans) -> None:
     metrics = Metrics()
-    async for _ in RunObserver("helper", metrics).watch_events(telling(RunSuspended())):
+    async for _ in RunObserver("helper", metrics).watch_events(publishing(RunSuspended())):
         pass
 
     assert b'ending="suspended"' not in metrics.to_text(tools=0, running=0)
     assert attributes_of(spans.one("invoke_agent helper"))["beckon.run.ending"] == "suspended"
 
 
-async def telling(*events: RunEvent) -> AsyncGenerator[RunEvent]:
+async def publishing(*events: RunEvent) -> AsyncGenerator[RunEvent]:
     for event in events:
         yield event
 
@@ -334,7 +334,7 @@ async def test_a_run_that_is_resumed_elsewhere_belongs_to_the_trace_in_which_it_
     with during("request", SpanKind.SERVER, {}):
         request = {"model": "m", **trace_to_request()}
     with resume_trace(request):
-        async for _ in RunObserver("helper", Metrics()).watch_events(telling()):
+        async for _ in RunObserver("helper", Metrics()).watch_events(publishing()):
             pass
 
     assert parent_of(spans.one("invoke_agent helper")) == id_of(spans.one("request"))
@@ -345,7 +345,7 @@ async def test_a_run_without_a_trace_begins_one_where_it_is_resumed(
     spans: Spans, request_: dict[str, object]
 ) -> None:
     with resume_trace(request_):
-        async for _ in RunObserver("helper", Metrics()).watch_events(telling()):
+        async for _ in RunObserver("helper", Metrics()).watch_events(publishing()):
             pass
 
     assert spans.one("invoke_agent helper").parent is None

@@ -26,7 +26,7 @@ async def test_a_call_that_may_be_answered_later_says_so_to_the_shim() -> None:
         assert preferences[1].startswith("wait=")
 
 
-async def test_a_tool_that_is_called_directly_has_no_way_to_answer_later() -> None:
+async def test_a_tool_that_is_called_directly_cannot_answer_later() -> None:
     async with aiohttp.ClientSession() as session, serving() as tool:
         tool.behaviour = answering(200, b"", **ACCEPTED)
         call = replace(direct_call(tool.url), may_be_late=True)

@@ -1,4 +1,4 @@
-"""What is kept of the events of a call."""
+"""What is stored of the events of a call."""
 
 import base64
 import json
@@ -26,7 +26,7 @@ def event(data: bytes | None, kind: str | None = "application/json") -> CloudEve
 
 
 @pytest.mark.parametrize("data", [b'{"a": [1, null]}', b'"\\u00e9"', b"%d" % 2**80, b"null"])
-def test_json_is_kept_as_json(data: bytes) -> None:
+def test_json_is_stored_as_json(data: bytes) -> None:
     assert event_document(event(data)) == {
         "event": {
             "specversion": "1.0",
@@ -44,28 +44,28 @@ def test_json_is_kept_as_json(data: bytes) -> None:
     ("data", "kind"),
     [(b"\x00\xff\x89PNG", "image/png"), (b"text", "text/plain"), (b"{no json", "application/json")],
 )
-def test_all_else_is_kept_byte_for_byte(data: bytes, kind: str) -> None:
-    kept = event_document(event(data, kind))["event"]
+def test_all_else_is_stored_byte_for_byte(data: bytes, kind: str) -> None:
+    recorded = event_document(event(data, kind))["event"]
 
-    assert base64.b64decode(kept["data_base64"]) == data
-    assert "data" not in kept
+    assert base64.b64decode(recorded["data_base64"]) == data
+    assert "data" not in recorded
 
 
 @pytest.mark.parametrize("name", ["replyid", "correlationid", "backid"])
 @pytest.mark.parametrize("size", [10, MAX_STORED])
-def test_of_a_token_nothing_is_kept_whatever_its_attribute_is_called(name: str, size: int) -> None:
+def test_no_token_is_stored_whatever_its_attribute_is_called(name: str, size: int) -> None:
     token = mint(Keyring([SigningKey.random()]), "shim-0", b"1")
     data = json.dumps({"replyid": token, "text": "x" * size}).encode()
     reply = CloudEvent("1", "/s", "t", data, "application/json", extensions={name: token, "chain": "a.b.c"})
 
-    kept = event_document(reply)["event"]
+    recorded = event_document(reply)["event"]
 
-    assert kept[name] == TOKEN
-    assert kept["chain"] == "a.b.c"
-    assert kept.get("data") in (None, json.loads(data))  # the data is the tool's, and stays as it came
+    assert recorded[name] == TOKEN
+    assert recorded["chain"] == "a.b.c"
+    assert recorded.get("data") in (None, json.loads(data))  # the data is the tool's, and stays as it came
 
 
-def test_a_result_that_looks_like_a_token_is_kept_as_it_is() -> None:
+def test_a_result_that_looks_like_a_token_is_stored_as_it_is() -> None:
     token = mint(Keyring([SigningKey.random()]), "shim-0")
 
     assert without_tokens({"id": token, "data": token, "replyid": token}) == {
@@ -79,19 +79,19 @@ def test_an_event_without_data_has_none() -> None:
     assert not event_document(event(None))["event"].keys() & {"data", "data_base64"}
 
 
-def test_of_more_data_than_is_good_for_a_store_the_attributes_are_kept() -> None:
-    kept = event_document(event(b'"' + b"x" * MAX_STORED + b'"'))
+def test_of_an_event_with_too_much_data_only_the_attributes_are_stored() -> None:
+    recorded = event_document(event(b'"' + b"x" * MAX_STORED + b'"'))
 
-    assert kept["omitted"] == MAX_STORED + 2
-    assert kept["event"]["replyid"] == "x"
-    assert "data" not in kept["event"]
+    assert recorded["omitted"] == MAX_STORED + 2
+    assert recorded["event"]["replyid"] == "x"
+    assert "data" not in recorded["event"]
 
 
 def test_json_that_is_nested_deeper_than_it_can_be_written_is_left_out() -> None:
-    kept = event_document(event(b"[" * 900 + b"]" * 900))
+    recorded = event_document(event(b"[" * 900 + b"]" * 900))
 
-    assert kept["omitted"] == 1_800
-    assert "data" not in kept["event"]
+    assert recorded["omitted"] == 1_800
+    assert "data" not in recorded["event"]
 
 
 def test_what_passes_is_noted_for_its_call_alone() -> None:

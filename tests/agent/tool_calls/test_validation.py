@@ -76,7 +76,7 @@ def test_a_name_that_the_model_made_up_is_not_repeated_at_length() -> None:
     assert len(str(call.action.result)) < 300
 
 
-def test_objects_that_were_run_together_become_calls_with_ids_of_their_own() -> None:
+def test_joined_objects_become_calls_with_ids_of_their_own() -> None:
     found = prepare_calls([requested_call("echo", '{"text": "a"}\n{"text": "b"}{"text": "c"}')], TOOLS)
 
     assert [call.arguments for call in found] == [{"text": "a"}, {"text": "b"}, {"text": "c"}]

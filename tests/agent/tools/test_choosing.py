@@ -268,13 +268,13 @@ async def test_the_same_conversation_gives_the_same_request_without_memory() -> 
 async def test_a_client_that_brings_its_conversation_along_meets_the_declarations_it_had() -> None:
     questions = ["weather and mail", "music", "currency", "parcel"]
     said = {"role": "assistant", "content": "Done."}
-    spoken: list[Message] = []
+    messages: list[Message] = []
     sent: tuple[str, ...] = ()
     for question in questions:
-        spoken += [user(question)]
-        remembered = await choose(spoken, 8, sent=sent)
-        forgotten = await choose(spoken, 8)
-        spoken += [said]
+        messages += [user(question)]
+        remembered = await choose(messages, 8, sent=sent)
+        forgotten = await choose(messages, 8)
+        messages += [said]
 
         assert forgotten.names == remembered.names
         assert remembered.names[: len(sent)] == sent
@@ -328,8 +328,8 @@ def test_whatever_the_catalogue_and_the_conversation_the_request_is_sound(
     assert set(selection.names) <= set(offered)
     assert (selection.finder is not None) == (len(offered) > situation.limit >= 1)
     assert (declared[:1] == [FIND_TOOLS.name]) == (selection.finder is not None)
-    kept = [name for name in selection.names if name in situation.sent]
-    assert kept == [name for name in dict.fromkeys(situation.sent) if name in selection.names]
+    still_offered = [name for name in selection.names if name in situation.sent]
+    assert still_offered == [name for name in dict.fromkeys(situation.sent) if name in selection.names]
     if situation.steady and selection.finder is not None:
         lost = set(situation.sent).intersection(offered).difference(declared)
         assert not lost or len(declared) == situation.limit
@@ -341,15 +341,15 @@ async def test_five_thousand_tools_never_exceed_the_limit_over_a_long_conversati
         *(a_tool(f"service{n // 20}_do_thing{n}", f"Thing {n} of {n // 20}.") for n in range(5_000))
     )
     chooser = FittingTools(pinned=["service1_do_thing20"])
-    spoken: list[Message] = []
+    messages: list[Message] = []
     sent: tuple[str, ...] = ()
     for turn in range(12):
-        spoken += [
+        messages += [
             user(f"do thing{turn * 397} for service{turn}"),
             *called(f"service{turn}_do_thing{turn * 20}"),
         ]
 
-        selection = await chooser.choose_tools(Situation(tools, spoken, limit, sent))
+        selection = await chooser.choose_tools(Situation(tools, messages, limit, sent))
 
         sent = selection.names
         assert selection.tools[0] is FIND_TOOLS

@@ -32,7 +32,7 @@ def test_a_smaller_room_drops_what_fits_least() -> None:
     assert place_names(["a", "b", "c", "d"], [], ["d", "b"], 2) == ["b", "d"]
 
 
-def test_more_wishes_than_room_are_met_in_their_order() -> None:
+def test_more_requests_than_places_are_met_in_their_order() -> None:
     assert place_names(["s"], ["a", "b", "c", "d"], ["e"], 3) == ["a", "b", "c"]
 
 
@@ -76,9 +76,9 @@ def test_what_was_sent_and_still_is_keeps_its_order(
 
     found = place_names(before, wanted, fitting, room)
 
-    kept = [name for name in found if name in before]
-    assert kept == [name for name in before if name in found]
-    assert [found.index(name) for name in kept] == [before.index(name) for name in kept]
+    still_offered = [name for name in found if name in before]
+    assert still_offered == [name for name in before if name in found]
+    assert [found.index(name) for name in still_offered] == [before.index(name) for name in still_offered]
 
 
 @given(names, names, st.integers(1, 20))

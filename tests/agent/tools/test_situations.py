@@ -36,17 +36,17 @@ async def test_in_the_middle_of_a_task_results_bring_in_tools_and_drive_none_awa
 
 async def test_what_is_remembered_of_earlier_turns_changes_no_choice() -> None:
     chooser = FittingTools()
-    spoken: list[Message] = []
+    messages: list[Message] = []
     for question in ("weather and mail", "music", "currency", "parcel"):
-        spoken += [user(question)]
+        messages += [user(question)]
 
-        selection = await chooser.choose_tools(Situation(SHOP, spoken, 8))
-        assert selection.tools == (await choose(spoken, 8)).tools
+        selection = await chooser.choose_tools(Situation(SHOP, messages, 8))
+        assert selection.tools == (await choose(messages, 8)).tools
 
-        spoken += [*called("get_weather"), {"role": "assistant", "content": "Done."}]
+        messages += [*called("get_weather"), {"role": "assistant", "content": "Done."}]
     few = frozenset(SHOP) - {"get_weather"}
-    with_few = await chooser.choose_tools(Situation(SHOP, spoken, 5, allowed=few))
-    assert with_few.names == (await choose(spoken, 5, allowed=few)).names
+    with_few = await chooser.choose_tools(Situation(SHOP, messages, 5, allowed=few))
+    assert with_few.names == (await choose(messages, 5, allowed=few)).names
 
 
 async def test_who_may_use_a_part_chooses_with_the_index_of_the_whole() -> None:

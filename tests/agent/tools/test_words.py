@@ -45,6 +45,6 @@ def test_threads_do_not_disturb_each_other() -> None:
     fresh = [f"{text} running{chr(97 + n % 26)}ings" for n, text in enumerate(texts)]
 
     with ThreadPoolExecutor(4) as threads:
-        together = list(threads.map(terms_of_text, fresh))
+        parallel = list(threads.map(terms_of_text, fresh))
 
-    assert [found[:2] for found in together] == alone
+    assert [found[:2] for found in parallel] == alone

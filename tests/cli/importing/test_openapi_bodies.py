@@ -86,7 +86,7 @@ def test_a_body_without_fields_is_an_empty_object(tmp_path: Path) -> None:
         ({"tags": "no mapping", "gone": {"style": "form"}}, b"tags=a&tags=b"),
     ],
 )
-def test_the_encoding_of_a_form_field_is_kept_if_it_is_known(
+def test_the_encoding_of_a_form_field_is_imported_if_it_is_known(
     tmp_path: Path, encoding: dict[str, Any], sent: bytes
 ) -> None:
     schema = {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}}

@@ -152,7 +152,7 @@ def test_another_prefix_renames_the_files(pets: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["kind: EventType\n", "hello: there\n", "a: [", "# mine\n"])
-def test_a_file_of_somebody_else_is_never_touched(pets: Path, text: str) -> None:
+def test_a_file_of_other_origin_is_never_touched(pets: Path, text: str) -> None:
     (pets / "out").mkdir()
     (pets / "out" / "get-pet.yaml").write_text(text)
 

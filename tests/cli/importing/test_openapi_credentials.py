@@ -81,11 +81,11 @@ def test_keys_and_tokens_among_parameters_are_left_to_the_credential(
     parameter = {"name": name, "in": "query", "description": description, "schema": {"type": "string"}}
 
     (tool,) = imported(tmp_path, [], {}, parameter).tools
-    (kept,) = imported(tmp_path, [], {}, parameter, keep=frozenset({name})).tools
+    (unchanged,) = imported(tmp_path, [], {}, parameter, keep=frozenset({name})).tools
 
     assert ("credential" in tool.rule) is secret
     assert (name in tool.parameters["properties"]) is not secret
-    assert name in kept.parameters["properties"]
+    assert name in unchanged.parameters["properties"]
 
 
 def test_the_settings_that_are_printed_are_those_of_the_adapter(

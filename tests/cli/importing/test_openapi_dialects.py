@@ -18,7 +18,7 @@ def query(name: str, schema: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": schema, **more}
 
 
-def test_styles_of_query_parameters_are_kept(tmp_path: Path) -> None:
+def test_styles_of_query_parameters_are_imported(tmp_path: Path) -> None:
     numbers = {"type": "array", "items": {"type": "integer"}}
     point = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}}
     tool = one(tmp_path, {
@@ -43,7 +43,7 @@ def test_styles_of_query_parameters_are_kept(tmp_path: Path) -> None:
     )
 
 
-def test_an_example_beside_the_schema_of_a_parameter_is_kept(tmp_path: Path) -> None:
+def test_an_example_beside_the_schema_of_a_parameter_is_imported(tmp_path: Path) -> None:
     text = {"type": "string"}
     several = {"first": {"value": "b"}, "second": {"value": "c"}}
     tool = one(tmp_path, {
@@ -148,7 +148,7 @@ def test_a_list_or_a_choice_is_the_argument_body(tmp_path: Path) -> None:
         assert request(tool, body=[1, 2]).body == b"[1,2]"
 
 
-def test_all_of_is_flattened_and_any_of_that_only_requires_is_kept(tmp_path: Path) -> None:
+def test_all_of_is_flattened_and_any_of_that_only_requires_stays(tmp_path: Path) -> None:
     named = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     more = {
         "properties": {"e-mail": {"type": "string"}, "phone": {"type": "string"}},
@@ -168,7 +168,7 @@ def test_all_of_is_flattened_and_any_of_that_only_requires_is_kept(tmp_path: Pat
     assert request(tool, name="n", e_mail="e").body == b'{"name":"n","e-mail":"e"}'
 
 
-def test_recursion_that_ends_is_kept(tmp_path: Path) -> None:
+def test_recursion_that_ends_stays(tmp_path: Path) -> None:
     node = {
         "type": "object",
         "properties": {

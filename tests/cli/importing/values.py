@@ -34,8 +34,8 @@ def arguments(parameters: Schema) -> st.SearchStrategy[dict[str, Any]]:
     return _values(parameters, Expansion(parameters), Stack()).filter(validator.is_valid)
 
 
-def _values(node: Any, expansion: Expansion, around: Stack) -> st.SearchStrategy[Any]:
-    schema, stack = expansion.expand(node, around)
+def _values(node: Any, expansion: Expansion, outer: Stack) -> st.SearchStrategy[Any]:
+    schema, stack = expansion.expand(node, outer)
     branches = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(branches, list) and "properties" not in schema:
         return st.one_of([_values(branch, expansion, stack) for branch in branches])

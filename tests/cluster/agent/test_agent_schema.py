@@ -75,7 +75,7 @@ WRONG = {
     "no-name": (access(users=["key:"]), "write key:NAME of an API key, oidc:SUBJECT"),
     "no-group": (access(groups=[""]), "spec.access.groups[0]"),
     "user-twice": (access(users=["*", "*"]), "Duplicate value"),
-    "rule-for-nobody": (rule(tools={}), "a rule needs users or groups"),
+    "rule-without-users": (rule(tools={}), "a rule needs users or groups"),
     "rule-without-tools": (rule(users=["*"]), "spec.access.toolRules[0].tools: Required value"),
     "event-rule-without-callers": (access(eventRules=[{"types": ["*"]}]), "a rule needs users or groups"),
     "event-rule-without-types": (
@@ -120,7 +120,7 @@ def test_a_name_that_no_source_can_carry_is_refused(home: Kube, name: str) -> No
     assert "an agent's name is part of its events' source" in done.stderr
 
 
-def test_everything_that_an_agent_may_say_is_kept_as_it_was_written(home: Kube) -> None:
+def test_every_field_of_an_agent_is_stored_as_it_was_written(home: Kube) -> None:
     spec: dict[str, Any] = {
         "systemPrompt": "Be brief.",
         "model": {

@@ -64,7 +64,7 @@ def test_by_default_the_chart_is_the_plain_manifests(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_rendering_holds_together(chart: Chart, case: str) -> None:
+def test_every_rendering_is_consistent(chart: Chart, case: str) -> None:
     found = chart.render(CASES[case])
 
     accounts = {name for kind, _, name in found if kind == "ServiceAccount"}

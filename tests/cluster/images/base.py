@@ -24,7 +24,7 @@ REMOVED = (
     "var/lib/dpkg/*-old", "var/log/*",
 )  # fmt: skip
 HOST_SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
-# An image's apt looks where that of this machine does, so that no address stands here.
+# An image's apt looks where that of this machine does, so that no address is written here.
 SOURCES = HOST_SOURCES.read_text(encoding="utf-8") if HOST_SOURCES.exists() else ""
 
 

@@ -17,7 +17,7 @@ from tests.cluster.machine.places import Places, places
 
 PACKAGES = ("buildah", "mmdebstrap")
 # Of each image: this checkout's, another's that is under test beside it, and the last one's.
-KEPT = 3
+RETAINED = 3
 
 
 def built_images(where: Places | None = None, root: Path = ROOT) -> Mapping[str, Path]:
@@ -60,5 +60,5 @@ def _up_to_date(where: Places, folder: Path, context: Path) -> Mapping[str, Path
 
 def _forget_older(image: str, folder: Path) -> None:
     tars = sorted(folder.glob(f"beckon-{image}-*.tar"), key=lambda tar: tar.stat().st_mtime)
-    for tar in tars[:-KEPT]:
+    for tar in tars[:-RETAINED]:
         tar.unlink()

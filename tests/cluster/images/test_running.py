@@ -113,9 +113,9 @@ def test_a_tool_answers_and_stops_when_it_has_to(images: Images) -> None:
 
 
 def test_the_tools_image_can_speak(images: Images) -> None:
-    spoken = images["tools"].run("sh", "-c", "espeak-ng --stdout seven | head -c 4")
+    speech = images["tools"].run("sh", "-c", "espeak-ng --stdout seven | head -c 4")
 
-    assert spoken.stdout == "RIFF"
+    assert speech.stdout == "RIFF"
 
 
 @pytest.mark.parametrize(

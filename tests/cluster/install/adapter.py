@@ -17,7 +17,7 @@ from typing import Any
 GROUP = "custom.metrics.k8s.io/v1beta2"
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 CERTIFICATE = "/certificate/tls.pem"
-ASKED = re.compile(rf"/apis/{GROUP}/namespaces/([^/]+)/pods/\*/([^/]+)")
+METRICS_PATH = re.compile(rf"/apis/{GROUP}/namespaces/([^/]+)/pods/\*/([^/]+)")
 
 
 def pods(namespace: str, selector: str) -> list[tuple[str, str]]:
@@ -65,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer."""
         path, _, query = self.path.partition("?")
-        sent = ASKED.fullmatch(urllib.parse.unquote(path))
+        sent = METRICS_PATH.fullmatch(urllib.parse.unquote(path))
         selector = urllib.parse.parse_qs(query).get("labelSelector", [""])[0]
         if sent:
             document = metrics(sent[1], sent[2], selector)

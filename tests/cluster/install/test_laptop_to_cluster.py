@@ -95,7 +95,7 @@ def test_the_page_followed_by_hand_ends_with_an_answer_of_the_users_own_model(
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         pytest.skip("building images here needs root on Debian")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    asked: list[str] = []
+    answers: list[str] = []
     with ExitStack() as stack:
         shell = LaptopShell(helm, stack, clone)
         for command in page_commands():
@@ -104,11 +104,11 @@ def test_the_page_followed_by_hand_ends_with_an_answer_of_the_users_own_model(
                 until(lambda: helm.kube.find("tool", "order.status"), what="the Tool")
                 helm.kube.wait("tool/order.status", timeout=90)
             if command.startswith(ASK):
-                asked.append(until(lambda: answer_of(shell, command), within=60, what=command))  # noqa: B023 called here
+                answers.append(until(lambda: answer_of(shell, command), within=60, what=command))  # noqa: B023 called here
             else:
                 shell.run(command)
 
-    assert len(asked) == 2
+    assert len(answers) == 2
     assert "demo-model" not in model.run("get", "pods", "--output=name")
 
 

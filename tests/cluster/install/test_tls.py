@@ -134,6 +134,6 @@ def test_a_secret_of_your_own_needs_no_cert_manager(chart: Chart) -> None:
     assert "Certificate" not in {kind for kind, _, _ in found}
 
 
-def test_a_secret_and_an_issuer_are_refused_together(chart: Chart) -> None:
+def test_a_secret_beside_an_issuer_is_refused(chart: Chart) -> None:
     with pytest.raises(Refused, match="or an issuer of cert-manager, which makes one"):
         chart.render({"agent": {"tls": {"existingSecret": "mine", **ISSUER}}})

@@ -48,7 +48,7 @@ def test_it_stays_so_after_a_label_and_a_restart_of_the_operator(installed: Plat
     assert set(tool["spec"]["parameters"]["properties"]) == {"location", "unit"}
 
 
-def test_a_chat_is_answered_by_way_of_the_broker(installed: Platform) -> None:
+def test_a_chat_is_answered_through_the_broker(installed: Platform) -> None:
     ready(installed.kube)
     installed.wait_until_offered("get_current_weather")
 

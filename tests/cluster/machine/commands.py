@@ -104,7 +104,7 @@ def complaint(printed: bytes) -> str:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, problem: Callable[[], str]) -> None:
-    """Poll `condition` until it holds; after `seconds` raise `ClusterError` with what `problem` tells."""
+    """Poll `condition` until it holds; after `seconds` raise `ClusterError` with the text of `problem`."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -26,7 +26,7 @@ NATS = "nats-server"
 
 
 def basic(places: Places) -> Iterator[Image]:
-    """The images that hold a pod together, of the cluster's DNS, metrics of pods, and certificates."""
+    """The images of pods themselves, the cluster's DNS, metrics of pods, and certificates."""
     yield Image(PAUSE_IMAGE, (layer({"bin/busybox": BUSYBOX}),), ("/bin/busybox", "sleep", "infinity"))
     yield program_image(DNS_IMAGE, places.program("coredns", "coredns"), "bin")
     yield program_image(METRICS_IMAGE, places.program(METRICS, METRICS), "bin")

@@ -58,7 +58,7 @@ def to_service(name: str = "weather") -> Document:
 
 
 def apply(kube: Kube, *documents: Document, flags: tuple[str, ...] = ()) -> None:
-    """Apply manifests together."""
+    """Apply manifests at once."""
     kube.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}), *flags)
 
 

@@ -249,7 +249,7 @@ def test_a_direct_call_is_judged_by_its_service(namespace: Kube) -> None:
 SCHEMA_DATA = {"schemaData": PARAMETERS}
 
 
-def test_parameters_outlive_knative_where_kubectl_kept_the_manifest(namespace: Kube) -> None:
+def test_parameters_outlive_knative_where_kubectl_stored_the_manifest(namespace: Kube) -> None:
     apply(namespace, broker(), trigger(), replies(), event_type(spec=SCHEMA_DATA, annotations={}))
     becomes(namespace, "Ready", "Ready")
 
@@ -329,7 +329,7 @@ def test_what_is_no_tool_or_no_more_has_no_tool(whole: Kube) -> None:
     assert whole.list_objects("tools") == []
 
 
-def test_what_somebody_does_to_a_tool_is_undone(whole: Kube) -> None:
+def test_what_others_do_to_a_tool_is_undone(whole: Kube) -> None:
     whole.run("patch", "tool", "get.weather", "--type=merge", "-p", '{"spec": {"description": "Forged."}}')
     until(
         lambda: whole.get("tool", "get.weather")["spec"]["description"] == "The weather.",
@@ -340,7 +340,7 @@ def test_what_somebody_does_to_a_tool_is_undone(whole: Kube) -> None:
     until(lambda: whole.find("tool", "get.weather"), what="the Tool")
 
 
-def test_a_tool_that_somebody_else_made_is_left_alone(namespace: Kube) -> None:
+def test_a_tool_that_others_made_is_left_alone(namespace: Kube) -> None:
     spec = {"name": "mine", "description": "Mine."}
     foreign = {
         "apiVersion": "beckon.dev/v1alpha1",

@@ -26,8 +26,8 @@ class Service:
 
     def all(self) -> str:
         """Return all that makes it a tool."""
-        way = () if self.direct else (self.trigger(),)
-        return "\n---\n".join((self.source(), self.event_type(), *way, self.service()))
+        triggers = () if self.direct else (self.trigger(),)
+        return "\n---\n".join((self.source(), self.event_type(), *triggers, self.service()))
 
     def source(self) -> str:
         """Return the ConfigMap with its code: a tool answers events of its own type alone."""

@@ -37,7 +37,7 @@ class Load:
         until(lambda: self.ended >= enough, within=_PATIENCE, what=f"the end of {calls} more calls")
 
     def follow(self, lines: IO[str]) -> None:
-        """Take in what the caller tells, until it ends."""
+        """Read the reports of the caller, until it ends."""
         for line in lines:
             shown: int | dict[str, Any] = json.loads(line)
             if isinstance(shown, int):
@@ -51,14 +51,14 @@ class Load:
 
 
 @contextmanager
-def load(kube: Kube, *, workers: int, wait: float, way: str) -> Iterator[Load]:
-    """Call from so many sides, each call waiting at most `wait` seconds; `way` is plain or agent.
+def load(kube: Kube, *, workers: int, wait: float, client: str) -> Iterator[Load]:
+    """Call from so many sides, each call waiting at most `wait` seconds; `client` is plain or agent.
 
     The block begins when every worker has had an answer; at its end the calls in progress are waited for.
     """
     command = [
         *(str(kube.kubectl), "--namespace", kube.namespace, "exec", "-i", "deployment/caller", "--"),
-        *("python", "/given/caller.py", kube.namespace, str(workers), str(wait), way),
+        *("python", "/given/caller.py", kube.namespace, str(workers), str(wait), client),
     ]
     environment = dict(kube.environment())
     with subprocess.Popen(

@@ -90,7 +90,7 @@ def test_keys_are_replaced_while_calls_go_on(shim: Kube) -> None:
     secret = shim.get("secret", "beckon-shim-keys")["data"]["keys"]
     old, new = base64.b64decode(secret).decode().strip(), "ab" * 32
 
-    with load(shim, workers=4, wait=20, way="agent") as calls:
+    with load(shim, workers=4, wait=20, client="agent") as calls:
         for keys in (f"{old}\n{new}", f"{new}\n{old}", new):
             shim.run("patch", "secret", "beckon-shim-keys", "-p", json.dumps({"stringData": {"keys": keys}}))
             # The kubelet looks at a pod's volumes once a minute, and at once where the pod changes.

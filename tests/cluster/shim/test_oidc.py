@@ -33,7 +33,7 @@ def test_a_broker_that_asks_for_a_token_gets_one_and_calls_are_answered(oidc: Ku
     url = oidc.get("broker", "default")["status"]["address"]["url"]
     assert int(oidc.run("exec", "deployment/caller", "--", "python", "-c", STRANGER, url)) == 401
 
-    with load(oidc, workers=6, wait=15, way="plain") as found:
+    with load(oidc, workers=6, wait=15, client="plain") as found:
         found.go_on(12)
 
     assert found.failed() == {}, found.samples

@@ -25,7 +25,7 @@ def whole(kube: Kube) -> None:
     kube.run("rollout", "status", "deployment/beckon-shim", "--timeout=120s", timeout=130)
 
 
-def during(kube: Kube, act: Act, way: str = "plain") -> Load:
+def during(kube: Kube, act: Act, client: str = "plain") -> Load:
     """Return what came of calls while something was done.
 
     Once more where Eventing's own pods restarted by themselves: a busy machine is slow to answer
@@ -33,7 +33,7 @@ def during(kube: Kube, act: Act, way: str = "plain") -> Load:
     """
     for _ in range(3):
         before = restarts(kube)
-        with load(kube, workers=WORKERS, wait=WAIT, way=way) as found:
+        with load(kube, workers=WORKERS, wait=WAIT, client=client) as found:
             act(found)
         whole(kube)
         if restarts(kube) == before:
@@ -90,8 +90,8 @@ def test_the_agent_has_every_call_answered_although_a_replica_was_killed(shim: K
     assert found.failed() == {}, found.samples
 
 
-@pytest.mark.parametrize("way", ["plain", "agent"])
-def test_a_rollout_costs_no_call(shim: Kube, way: str) -> None:
+@pytest.mark.parametrize("client", ["plain", "agent"])
+def test_a_rollout_costs_no_call(shim: Kube, client: str) -> None:
     def rolling(found: Load) -> None:
         before = set(shims(shim))
         shim.run("rollout", "restart", "deployment/beckon-shim")
@@ -99,14 +99,14 @@ def test_a_rollout_costs_no_call(shim: Kube, way: str) -> None:
         until(lambda: not before & set(shims(shim)), what="the new replicas")
         go_on(found)
 
-    found = during(shim, rolling, way)
+    found = during(shim, rolling, client)
 
     assert found.failed() == {}, found.samples
 
 
 def test_while_the_brokers_pods_restart_no_call_hangs_and_none_gets_anothers_answer(shim: Kube) -> None:
     eventing = shim.within("knative-eventing")
-    with load(shim, workers=WORKERS, wait=WAIT, way="plain") as found:
+    with load(shim, workers=WORKERS, wait=WAIT, client="plain") as found:
         for name in ("mt-broker-ingress", "mt-broker-filter", "imc-dispatcher"):
             eventing.run("rollout", "restart", f"deployment/{name}")
             eventing.run("rollout", "status", f"deployment/{name}", "--timeout=120s", timeout=130)
@@ -147,14 +147,14 @@ def test_a_broker_that_is_deleted_is_unknown_at_once(shim: Kube) -> None:
 def kill(kube: Kube, pod: str) -> None:
     """End a replica without letting it do anything, and its pod with it.
 
-    Deleting the pod alone, forced or not, tells the process first, and it drains.
+    Deleting the pod alone, forced or not, signals the process first, and it drains.
     """
     kube.attempt("exec", pod, "--", "python", "-c", KILL)
     kube.run("delete", "pod", pod, "--grace-period=0", "--force")
 
 
 def metric(kube: Kube, pod: str, line: str) -> float:
-    """Return a number that a replica tells of itself."""
+    """Return a number that a replica reports of itself."""
     text = inside(
         kube,
         pod,

@@ -56,7 +56,7 @@ def test_a_text_taken_out_of_the_manifest_takes_its_copy_along(hook: Hook, name:
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 @pytest.mark.parametrize("verb", ["create", "apply"])
-def test_every_version_that_has_the_field_is_kept(hook: Hook, name: str, version: str, verb: str) -> None:
+def test_every_version_that_has_the_field_is_stored(hook: Hook, name: str, version: str, verb: str) -> None:
     hook.kube.run(verb, "-f", "-", stdin=event_type(name, TEXT, version))
 
     hook.until_erased(name)
@@ -101,7 +101,7 @@ def test_after_a_server_side_apply_the_annotation_of_ones_own_is_taken(hook: Hoo
         assert hook.event_type(name)["metadata"]["annotations"]["beckon.dev/parameters"] == text
 
 
-def test_a_text_that_makes_no_parameters_is_kept_and_kubectl_says_what_is_wrong(
+def test_a_text_that_makes_no_parameters_is_stored_and_kubectl_says_what_is_wrong(
     hook: Hook, name: str
 ) -> None:
     done = hook.kube.attempt("apply", "-f", "-", stdin=event_type(name, "{city: string}"))

@@ -116,11 +116,11 @@ def configuration(kube: Kube) -> Iterator[Configuration]:
     """Everything of the webhook that needs no pod."""
     namespace = f"t-wp-{secrets.token_hex(4)}"
     name = f"{namespace}.beckon.dev"
-    kept = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", *KINDS)
+    kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", *KINDS)
     objects = [
         one
         for one in moved_objects(namespace, name, {})
-        if one["kind"] in kept or one["kind"] == "MutatingWebhookConfiguration"
+        if one["kind"] in kinds or one["kind"] == "MutatingWebhookConfiguration"
     ]
     kube.run("create", "namespace", namespace)
     within = kube.within(namespace)

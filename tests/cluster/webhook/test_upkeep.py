@@ -85,7 +85,7 @@ def test_without_the_webhook_event_types_are_written_as_they_are(hook: Hook) -> 
     assert keeps(hook)
 
 
-def test_a_bundle_that_somebody_reset_is_put_back(hook: Hook) -> None:
+def test_a_bundle_that_others_reset_is_put_back(hook: Hook) -> None:
     before = hook.bundle()
     reset = '[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]'
     hook.kube.run("patch", "mutatingwebhookconfiguration", hook.name, "--type=json", "-p", reset)
@@ -106,7 +106,7 @@ def test_applying_the_manifests_again_costs_no_trust(hook: Hook, flags: tuple[st
 
 
 @pytest.mark.parametrize("how", ["emptied", "broken", "deleted"])
-def test_a_secret_that_somebody_spoilt_is_made_anew(hook: Hook, how: str) -> None:
+def test_a_secret_that_others_spoilt_is_made_anew(hook: Hook, how: str) -> None:
     before = serial(hook.secret()["ca.crt"])
     match how:
         case "deleted":

@@ -38,7 +38,7 @@ class Dying(Between):
         """Close the store."""
         await self._store.aclose()
 
-    async def around(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
+    async def intercept(self, name: str, call: Callable[[], Awaitable[Any]], *args: Any) -> Any:
         """Make a call of the real store, unless it is time to die."""
         self._death.at("before", name)
         result = await call()

@@ -1,4 +1,4 @@
-"""The broker and the shim in processes of their own, with what Beckon's local platform tells them."""
+"""The broker and the shim in processes of their own, with the settings of Beckon's local platform."""
 
 import asyncio
 import sys

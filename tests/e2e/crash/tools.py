@@ -29,7 +29,7 @@ PLACES = ("left", "right")
 PLAIN = "plain"
 """How the names of runs begin that call the service without the SDK."""
 
-ASKED, HALF = "the model is asked", "the model has said half"
+REQUEST, HALF = "the model has the request", "the model has said half"
 CALLED, DONE = "the tool is called", "the tool is done"
 
 
@@ -79,7 +79,7 @@ async def model(scope: Scope, receive: Receive, send: Send) -> None:
     shown = [message["content"] for message in messages if message["role"] == "tool"]
     turn = 2 if shown else 1
     QUESTIONS[run, turn] += 1
-    await GATES.pass_by(f"{ASKED} {turn}", run)
+    await GATES.pass_by(f"{REQUEST} {turn}", run)
     await send(
         {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
     )

@@ -14,7 +14,7 @@ from tests.e2e.crash.dying import Death
 from tests.e2e.crash.gates import GATES, Gate
 from tests.e2e.crash.parts import no_call_waits
 from tests.e2e.crash.site import Site
-from tests.e2e.crash.tools import ASKED, CALLED, DONE, EFFECTS, HALF, PLACES, QUESTIONS, answer
+from tests.e2e.crash.tools import CALLED, DONE, EFFECTS, HALF, PLACES, QUESTIONS, REQUEST, answer
 from tests.patience import eventually
 
 WITHIN = 15.0
@@ -25,7 +25,7 @@ WITHIN = 15.0
 class Point:
     """Where an agent is killed: at a step of its own, or while others hold its requests at a gate.
 
-    `again` is the turn whose answer was not stored there, so that the model is asked once more.
+    `again` is the turn whose answer was not stored there, so that the model gets the request again.
     """
 
     name: str
@@ -51,7 +51,7 @@ def step(name: str, nth: int = 1, *, again: int = 0) -> list[Point]:
 
 POINTS = [
     *step("create"),
-    Point(f"{ASKED} 1", place=f"{ASKED} 1", again=1),
+    Point(f"{REQUEST} 1", place=f"{REQUEST} 1", again=1),
     Point(f"{HALF} 1", place=f"{HALF} 1", seen="Let me ", again=1),
     *step("add_turn", again=1),
     *step("mark_sent", 1),
@@ -60,7 +60,7 @@ POINTS = [
     Point(DONE, place=DONE, requests=len(PLACES)),
     *step("finish_call", 1),
     *step("finish_call", 2),
-    Point(f"{ASKED} 2", place=f"{ASKED} 2", again=2),
+    Point(f"{REQUEST} 2", place=f"{REQUEST} 2", again=2),
     Point(f"{HALF} 2", place=f"{HALF} 2", seen="They are ", again=2),
     *step("add_turn", 2, again=2),
     *step("end_run"),

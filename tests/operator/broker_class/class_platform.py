@@ -1,4 +1,4 @@
-"""The class as it works together: the operator's part and pods of the broker, over real HTTP.
+"""The class as a whole: the operator's part and pods of the broker, over real HTTP.
 
 The API server is the one of `tests/sources`; operator and pods follow it by their own watches. A pod is the
 broker's source with its route, on a port of its own, and named in an EndpointSlice.

@@ -196,7 +196,7 @@ async def test_a_new_certificate_is_served_and_open_connections_stay(webhook: Ru
         assert await asyncio.to_thread(serial_requested, before) == serials[held]
 
 
-async def test_on_its_way_out_it_is_not_ready_and_still_answers() -> None:
+async def test_during_its_shutdown_it_is_not_ready_and_still_answers() -> None:
     async with running(drain_seconds=0.5) as webhook:
         await webhook.until_ready(200)
         webhook.stop.set()
@@ -233,7 +233,7 @@ async def test_whatever_fails_in_the_upkeep_what_was_loaded_is_served_on(
     assert [record.exc_info is not None for record in caplog.records if "a fault" in record.message] == [True]
 
 
-def test_old_protocols_are_not_spoken() -> None:
+def test_old_protocols_are_refused() -> None:
     assert server_context().minimum_version is ssl.TLSVersion.TLSv1_2
 
 

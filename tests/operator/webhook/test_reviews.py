@@ -39,8 +39,8 @@ def after(new: dict[str, Any], found: ReviewAnswer) -> dict[str, Any]:
 
 
 def annotations(new: dict[str, Any], found: ReviewAnswer) -> dict[str, str]:
-    kept: dict[str, str] = after(new, found)["metadata"].get("annotations", {})
-    return kept
+    written: dict[str, str] = after(new, found)["metadata"].get("annotations", {})
+    return written
 
 
 def test_the_names_are_those_of_the_contract() -> None:
@@ -191,7 +191,7 @@ def test_the_answer_carries_the_uid_and_the_version_of_the_review() -> None:
         ("<xs:schema/>", "NotJson"),
     ],
 )
-def test_a_text_that_makes_no_parameters_is_kept_with_a_warning(text: str, reason: str) -> None:
+def test_a_text_that_makes_no_parameters_is_stored_with_a_warning(text: str, reason: str) -> None:
     new = event_type(text)
 
     found = ask(new)
@@ -219,7 +219,7 @@ def test_no_one_is_warned_of_a_schema_that_no_tool_uses(new: dict[str, Any]) -> 
     assert annotations(new, found)[COPY] == "<xs:schema/>"
 
 
-def test_a_text_that_just_fits_is_kept() -> None:
+def test_a_text_that_just_fits_is_stored() -> None:
     text = " " * (MAX_ANNOTATIONS - len(COPY) - 2) + "{}"
     new = event_type(text)
 
@@ -302,9 +302,9 @@ def test_no_object_makes_it_fail_otherwise(metadata: object, spec: object, old: 
 
 
 @given(text=st.text(), others=st.dictionaries(st.text(min_size=1, max_size=5), st.text(max_size=20)))
-def test_any_text_is_kept_beside_any_annotations(text: str, others: dict[str, str]) -> None:
+def test_any_text_is_stored_beside_any_annotations(text: str, others: dict[str, str]) -> None:
     new = event_type(text, others)
 
-    kept = annotations(new, ask(new))
+    written = annotations(new, ask(new))
 
-    assert kept == ({**others, COPY: text} if text.strip() else others)
+    assert written == ({**others, COPY: text} if text.strip() else others)

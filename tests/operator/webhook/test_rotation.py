@@ -120,7 +120,7 @@ def test_an_authority_that_ended_before_it_was_trusted_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("since", [None, TRUSTED_LONG])
-def test_an_authority_that_has_ended_gives_way_to_the_upcoming_one(since: datetime | None) -> None:
+def test_an_authority_that_has_ended_is_replaced_by_the_upcoming_one(since: datetime | None) -> None:
     ended = replace(held(), authority=upcoming(1801 * DAY), upcoming=upcoming(500 * DAY))
 
     assert step(ended, since=since) is RotationStep.SWITCH
@@ -180,7 +180,7 @@ def test_a_certificate_never_outlives_its_authority() -> None:
     assert made.certificate.not_valid_after_utc == authority.certificate.not_valid_after_utc
 
 
-def test_an_authority_changes_in_four_steps_and_trust_leads_the_way() -> None:
+def test_an_authority_changes_in_four_steps_and_trust_comes_first() -> None:
     first = held(authority_age=1300 * DAY)
     added = take_step(RotationStep.ADD, first, POLICY, START)
     switched = take_step(RotationStep.SWITCH, added, POLICY, START)

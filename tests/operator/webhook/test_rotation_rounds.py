@@ -148,7 +148,7 @@ def test_a_certificate_that_has_ended_is_reported_until_there_is_another() -> No
     assert replica.rotator.problem is None
 
 
-def test_a_bundle_that_somebody_reset_is_put_back() -> None:
+def test_a_bundle_that_others_reset_is_put_back() -> None:
     objects, replicas = started()
     before = objects.bundles[-1][1]
     objects.bundles.append((objects.now, b""))
@@ -158,7 +158,7 @@ def test_a_bundle_that_somebody_reset_is_put_back() -> None:
     assert objects.bundles[-1][1] == before
 
 
-def test_a_secret_that_somebody_broke_is_made_anew() -> None:
+def test_a_secret_that_others_broke_is_made_anew() -> None:
     objects, replicas = started()
     objects.secret = StoredSecret({**objects.secret.data, "tls.key": b"x"}, objects.secret.version)
 

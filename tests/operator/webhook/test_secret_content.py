@@ -91,8 +91,6 @@ def other_authority() -> dict[str, bytes]:
         (other_authority, "not signed by"),
     ],
 )
-def test_parts_that_do_not_belong_together_are_refused(
-    change: Callable[[], dict[str, bytes]], why: str
-) -> None:
+def test_parts_of_different_pairs_are_refused(change: Callable[[], dict[str, bytes]], why: str) -> None:
     with pytest.raises(UnusableCertificates, match=why):
         read_certificate_set({**HELD.to_secret(), **change()})

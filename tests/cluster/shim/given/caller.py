@@ -1,4 +1,4 @@
-"""Calls the echo tool through the shim from many sides until its input ends, then tells what came of it.
+"""Calls the echo tool through the shim from many sides until its input ends, then reports the results.
 
 `caller.py NAMESPACE WORKERS WAIT plain|agent`: `plain` posts each call once, with the shim's
 credential and no more of Beckon; `agent` sends it through the agent's dispatcher. Once every worker has
@@ -29,7 +29,7 @@ SLOWEST = 1.0  # seconds that the tool takes
 
 
 @dataclass
-class Told:
+class Report:
     """What came of the calls: how many ended how, the longest, and samples of what went wrong."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -100,7 +100,7 @@ class Agent:
         return ("answered", "") if outcome.result == text else ("wrong", repr(outcome.result))
 
 
-async def work(caller: Plain | Agent, shown: Told, stop: asyncio.Event, warm: asyncio.Barrier) -> None:
+async def work(caller: Plain | Agent, shown: Report, stop: asyncio.Event, warm: asyncio.Barrier) -> None:
     """Call until it is enough."""
     first = True
     while not stop.is_set():
@@ -119,13 +119,13 @@ def say(what: object) -> None:
     sys.stdout.flush()
 
 
-async def main(namespace: str, workers: int, wait: float, way: str) -> None:
+async def main(namespace: str, workers: int, wait: float, client: str) -> None:
     """Start the workers, wait for the end of the input, and tell."""
-    shown, stop, warm = Told(), asyncio.Event(), asyncio.Barrier(workers)
+    shown, stop, warm = Report(), asyncio.Event(), asyncio.Barrier(workers)
     connector = aiohttp.TCPConnector(limit=0)
     limits = aiohttp.ClientTimeout(total=None, sock_connect=2)
     async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
-        caller = (Agent if way == "agent" else Plain)(session, namespace, wait)
+        caller = (Agent if client == "agent" else Plain)(session, namespace, wait)
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(work(caller, shown, stop, warm))
