@@ -57,11 +57,6 @@ class Finding:
     line: int
     message: str
 
-    @property
-    def key(self) -> str:
-        """The line of the list of exceptions that allows it."""
-        return f"{self.path} {self.rule} {self.name}"
-
     def __str__(self) -> str:
         """Return one line as compilers write it."""
         return f"{self.path}:{self.line}: {self.name}: {self.message}"

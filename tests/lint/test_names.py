@@ -1,4 +1,4 @@
-"""The lint for names, on small checkouts: each rule, the list of exceptions, and the exit codes."""
+"""The lint for names, on small checkouts: each rule and the exit codes."""
 
 from pathlib import Path
 
@@ -32,33 +32,26 @@ WHERE_NAMES_ARE_GIVEN = {
 }
 
 
-def run(root: Path, *exceptions: str) -> int:
-    """Run the lint over a checkout with these exceptions."""
-    listed = root / "exceptions.txt"
-    listed.write_text("".join(f"{line}\n" for line in exceptions), encoding="utf-8")
-    return main([str(root), "--exceptions", str(listed)])
-
-
 @pytest.mark.parametrize("source", WHERE_NAMES_ARE_GIVEN.values(), ids=WHERE_NAMES_ARE_GIVEN)
 def test_a_banned_word_is_refused_wherever_a_name_is_given(
     source: str, tmp_path: Path, capsys: Captured
 ) -> None:
     write_room(tmp_path, {"replies.py": f"import json\n\n{source}\n"})
 
-    assert run(tmp_path) == 1
+    assert main([str(tmp_path)]) == 1
 
     (found, total) = capsys.readouterr().out.splitlines()
     line = 3 + source[: source.lower().replace("_", "").find("replytold")].count("\n")
     assert found.startswith(f"shop/beckon_shop/replies.py:{line}: ")
     assert "'told' says too little here; write the verb: `describe`" in found
     assert found.endswith("see docs/glossary.md")
-    assert total.startswith("1 names to change, 0 exceptions to remove")
+    assert total.startswith("Names: 1 to change; ")
 
 
 def test_modules_and_packages_are_names_too(tmp_path: Path, capsys: Captured) -> None:
     write_room(tmp_path, {"log_lines.py": "", "ways/__init__.py": ""})
 
-    assert run(tmp_path) == 1
+    assert main([str(tmp_path)]) == 1
 
     out = capsys.readouterr().out
     assert "shop/beckon_shop/log_lines.py:1: log_lines: 'lines'" in out
@@ -70,7 +63,7 @@ def test_a_variable_may_hold_the_lines_of_a_text_and_a_class_may_not(
 ) -> None:
     write_room(tmp_path, {"logs.py": "lines = 'a b'.splitlines()\n\n\nclass LogLines: ...\n"})
 
-    assert run(tmp_path) == 1
+    assert main([str(tmp_path)]) == 1
 
     assert "logs.py:4: LogLines" in capsys.readouterr().out
 
@@ -78,13 +71,13 @@ def test_a_variable_may_hold_the_lines_of_a_text_and_a_class_may_not(
 def test_a_word_counts_alone_not_as_a_part_of_another(tmp_path: Path) -> None:
     write_room(tmp_path, {"gateways.py": "gateway = always = unasked = 1\n"})
 
-    assert run(tmp_path) == 0
+    assert main([str(tmp_path)]) == 0
 
 
 def test_the_use_of_a_name_from_elsewhere_is_no_finding(tmp_path: Path) -> None:
     write_room(tmp_path, {"files.py": "import io\n\nplace = io.BytesIO().tell()\nio.open(told=1)\n"})
 
-    assert run(tmp_path) == 0
+    assert main([str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -108,7 +101,7 @@ def test_a_second_class_of_a_name_in_a_room_is_refused_in_both_modules(
 ) -> None:
     write_room(tmp_path, {"calls.py": "class Outcome: ...\n", "runs.py": "\nclass _Outcome: ...\n"})
 
-    assert run(tmp_path) == 1
+    assert main([str(tmp_path)]) == 1
 
     first, second, _ = capsys.readouterr().out.splitlines()
     assert first.startswith(
@@ -121,7 +114,7 @@ def test_two_rooms_may_each_have_a_class_of_the_same_name(tmp_path: Path) -> Non
     write_room(tmp_path, {"calls.py": "class Outcome: ...\n"})
     write_room(tmp_path, {"calls.py": "class Outcome: ...\n"}, room="bank")
 
-    assert run(tmp_path) == 0
+    assert main([str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize(
@@ -131,7 +124,7 @@ def test_two_rooms_may_each_have_a_class_of_the_same_name(tmp_path: Path) -> Non
 def test_a_short_module_with_one_importer_is_refused(source: str, tmp_path: Path, capsys: Captured) -> None:
     write_room(tmp_path, {"price.py": "vat = 19\n", "orders.py": f"{source}\n"})
 
-    assert run(tmp_path) == 1
+    assert main([str(tmp_path)]) == 1
 
     (found, _) = capsys.readouterr().out.splitlines()
     assert found.startswith(
@@ -144,32 +137,14 @@ def test_a_module_of_60_lines_or_of_two_importers_stands_alone(tmp_path: Path) -
     rate = "from beckon_shop.rate import VALUE\n"
     write_room(tmp_path, {"price.py": LONG, "rate.py": "VALUE = 1\n", "a.py": price + rate, "b.py": rate})
 
-    assert run(tmp_path) == 0
+    assert main([str(tmp_path)]) == 0
 
 
 def test_programs_and_the_faces_of_packages_may_be_short(tmp_path: Path) -> None:
     sources = {"price/__init__.py": "VALUE = 1\n", "__main__.py": "from beckon_shop.price import VALUE\n"}
     write_room(tmp_path, sources)
 
-    assert run(tmp_path) == 0
-
-
-def test_each_rule_has_exceptions(tmp_path: Path, capsys: Captured) -> None:
-    sources = {
-        "calls.py": "told = 1\n\n\nclass Call: ...\n",
-        "runs.py": "from beckon_shop.calls import told\n\n\nclass Call: ...\n",
-    }
-    write_room(tmp_path, sources)
-    exceptions = [
-        "shop/beckon_shop/calls.py fragment calls",
-        "shop/beckon_shop/calls.py namesake Call",
-        "shop/beckon_shop/calls.py word told",
-        "shop/beckon_shop/runs.py namesake Call",
-    ]
-
-    assert run(tmp_path, *exceptions) == 0
-
-    assert capsys.readouterr().out == "Names: nothing new to change; 4 exceptions are left.\n"
+    assert main([str(tmp_path)]) == 0
 
 
 @pytest.mark.parametrize("folder", ["bench", "tests/shop"])
@@ -182,84 +157,27 @@ def test_a_banned_word_is_refused_outside_of_the_product_too(
     path.write_text("def test_a_reply_is_told() -> None: ...\n\n\nclass Call: ...\n", encoding="utf-8")
     path.with_name("test_runs.py").write_text("class Call: ...\n", encoding="utf-8")
 
-    assert run(tmp_path) == 1
+    assert main([str(tmp_path)]) == 1
 
     (found, total) = capsys.readouterr().out.splitlines()
     assert found.startswith(f"{folder}/test_calls.py:1: test_a_reply_is_told: 'told' says too little here")
-    assert total.startswith("1 names to change")
+    assert total.startswith("Names: 1 to change; ")
 
 
-def test_an_exception_allows_its_own_name_alone(tmp_path: Path, capsys: Captured) -> None:
-    write_room(tmp_path, {"calls.py": "told = asked = 1\n", "runs.py": "told = 1\n"})
-
-    assert run(tmp_path, "shop/beckon_shop/calls.py word told") == 1
-
-    in_calls, in_runs, total = capsys.readouterr().out.splitlines()
-    assert in_calls.startswith("shop/beckon_shop/calls.py:1: asked:")
-    assert in_runs.startswith("shop/beckon_shop/runs.py:1: told:")
-    assert total.startswith("2 names to change")
-
-
-def test_an_exception_that_no_name_needs_is_refused(tmp_path: Path, capsys: Captured) -> None:
-    write_room(tmp_path, {"calls.py": "told = 1\n"})
-
-    assert run(tmp_path, "shop/beckon_shop/calls.py word told", "shop/beckon_shop/runs.py word told") == 1
-
-    stale, total = capsys.readouterr().out.splitlines()
-    assert "exceptions.txt:2: shop/beckon_shop/runs.py word told: nothing needs this exception" in stale
-    assert stale.endswith("remove this line")
-    assert total.startswith("0 names to change, 1 exceptions to remove")
-
-
-def test_prune_removes_what_nothing_needs_and_adds_nothing(tmp_path: Path, capsys: Captured) -> None:
-    write_room(tmp_path, {"calls.py": "told = asked = 1\n"})
-    needed = "shop/beckon_shop/calls.py word told"
-    listed = tmp_path / "exceptions.txt"
-    listed.write_text(f"{needed}\nshop/beckon_shop/runs.py word told\n", encoding="utf-8")
-
-    assert main([str(tmp_path), "--exceptions", str(listed), "--prune"]) == 1
-
-    assert listed.read_text(encoding="utf-8") == f"{needed}\n"
-    assert capsys.readouterr().out.splitlines()[0].startswith("shop/beckon_shop/calls.py:1: asked:")
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["shop/a.py told"], "exceptions.txt:1: 'shop/a.py told' is not PATH RULE NAME; the rules are word,"),
-        (["shop/a.py spelling told"], "is not PATH RULE NAME"),
-        (["shop/a.py word told", ""], "exceptions.txt:2: '' is not PATH RULE NAME"),
-        (["shop/b.py word told", "shop/a.py word told"], "exceptions.txt:2: out of order"),
-        (["shop/a.py word told", "shop/a.py word told"], "or there twice; run: LC_ALL=C sort -u -o"),
-    ],
-)
-def test_a_list_that_is_malformed_or_unsorted_is_an_error(
-    lines: list[str], message: str, tmp_path: Path, capsys: Captured
-) -> None:
-    write_room(tmp_path, {})
-
-    assert run(tmp_path, *lines) == 2
-
-    assert message in capsys.readouterr().err
-
-
-def test_a_missing_list_a_missing_room_and_broken_python_are_errors(tmp_path: Path, capsys: Captured) -> None:
-    assert main([str(tmp_path), "--exceptions", str(tmp_path / "none.txt")]) == 2
-    assert "none.txt" in capsys.readouterr().err
-
-    assert run(tmp_path) == 2
+def test_a_missing_room_and_broken_python_are_errors(tmp_path: Path, capsys: Captured) -> None:
+    assert main([str(tmp_path)]) == 2
     assert "name the root of a checkout" in capsys.readouterr().err
 
     write_room(tmp_path, {"calls.py": "x = 1\ndef :\n"})
-    assert run(tmp_path) == 2
+    assert main([str(tmp_path)]) == 2
     assert "shop/beckon_shop/calls.py:2: not valid Python" in capsys.readouterr().err
 
 
-def test_help_teaches_the_rules_and_the_list(capsys: Captured) -> None:
+def test_help_teaches_the_rules(capsys: Captured) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
 
     assert ended.value.code == 0
     out = capsys.readouterr().out
-    for taught in ("word ", "namesake ", "fragment ", "docs/glossary.md", "exceptions.txt", "Exit code 0"):
+    for taught in ("word ", "namesake ", "fragment ", "docs/glossary.md", "Exit code 0"):
         assert taught in out
