@@ -7,8 +7,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from beckon_contract.catalogue.annotations import LOCAL_COMMAND, LOCAL_URL
-
 _PORTS = {"https": 443, "http": 80}
 _PATTERN = re.compile(
     r"((?P<scheme>https?)://)?(?P<host>(\*\.)?[a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?/?"
@@ -105,10 +103,7 @@ class AllowedHosts:
                 return entry
         origin = host if (scheme, number) == ("https", 443) else f"{scheme}://{host}:{number}"
         if any(entry.matches(scheme, host.strip("[]"), number) for entry in self.starting):
-            cure = f"if it does not start, annotate it with {LOCAL_COMMAND} or {LOCAL_URL}"
-            raise WithoutAddress(
-                f"{self.caller} cannot call {origin}: its Service has no address here; {cure}"
-            )
+            raise WithoutAddress(f"{self.caller} cannot call {origin}: its Service has no address here")
         raise NotAllowed(
             f"{self.caller} may not call {origin}: its owner has not allowed it ({self.setting})"
         )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from beckon_adapter.declaration import Call
 from beckon_adapter.egress.client import TooLarge, Unreachable
 from beckon_adapter.egress.hosts import NoCredential
+from beckon_contract.catalogue.annotations import LOCAL_COMMAND, LOCAL_URL
 from beckon_runtime.egress import NotAllowed, WithoutAddress
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 
@@ -24,7 +25,8 @@ def convert_failures(host: str, call: Call, *, repeatable: bool) -> Iterator[Non
     try:
         yield
     except WithoutAddress as error:
-        raise Retry(str(error)) from None
+        cure = f"if it does not start, annotate it with {LOCAL_COMMAND} or {LOCAL_URL}"
+        raise Retry(f"{error}; {cure}") from None
     except (NotAllowed, NoCredential) as error:
         logger.warning("event %s was not sent: %s", call.id, error)
         raise ToolError(str(error)) from None
