@@ -19,11 +19,11 @@ from beckon_adapter.rule import IDEMPOTENT, JSON, HttpRule, parse_rule
 from beckon_adapter.templates import UnfitArgument
 from beckon_contract.jsontext import NotJsonError, dumps, loads
 from beckon_contract.retry_after import read_retry_after
-from beckon_runtime.tracing import carried
+from beckon_runtime.tracing import carried, mark_failed
 from beckon_tools.answers import Media
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
 from beckon_tools.signature import InvalidArguments
-from beckon_tools.telemetry import mark_failed, trace_request
+from beckon_tools.telemetry import trace_request
 
 MAX_WORDS = 300  # characters of what an API says of a failure; a dead letter holds 512 bytes
 

@@ -31,7 +31,6 @@ from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.http.errors import (
     STORE_UNAVAILABLE,
     ApiError,
-    ProblemError,
     problem_response,
     refuse_request,
 )
@@ -59,6 +58,7 @@ from beckon_agent.store.feed import Feed
 from beckon_agent.telemetry.spans import NOT_BY_FASTAPI, TracedRequests
 from beckon_agent.tool_calls.broker import ReplyKeys
 from beckon_runtime.logs import point_to_log
+from beckon_runtime.problem import ProblemError
 
 logger = logging.getLogger(__name__)
 

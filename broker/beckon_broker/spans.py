@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import SpanKind
 
 from beckon_broker.sender import Headers, Post
 from beckon_runtime.posts import Ack
-from beckon_runtime.tracing import MEMBERS, carried_by, continued
+from beckon_runtime.tracing import MEMBERS, carried_by, continued, mark_failed
 
 _EVENT = {"ce-id": "event_id", "ce-source": "event_source", "ce-type": "event_type"}
 
@@ -35,19 +35,14 @@ class TracedPost:
         try:
             answer = await self._post(url, own, body, timeout)
             if not answer.status:
-                _failed(span, "no_answer")
+                mark_failed(span, "no_answer")
                 return answer
             span.set_attribute("http.response.status_code", answer.status)
             if answer.status >= 400:
-                _failed(span, str(answer.status))
+                mark_failed(span, str(answer.status))
             return answer
         finally:
             span.end()
-
-
-def _failed(span: Span, error_type: str) -> None:
-    span.set_attribute("error.type", error_type)
-    span.set_status(Status(StatusCode.ERROR))
 
 
 def _attributes(url: str, headers: dict[str, str]) -> dict[str, str | int]:

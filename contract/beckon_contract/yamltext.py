@@ -1,13 +1,14 @@
-"""YAML and JSON texts as plain data, as the Kubernetes tools read them.
+"""YAML and JSON texts as plain data, as the Kubernetes tools read them; and plain data as YAML.
 
-Built on the events of libyaml, not on PyYAML's loaders: those turn dates into objects and 1e3
+Reading is built on the events of libyaml, not on PyYAML's loaders: those turn dates into objects and 1e3
 into a string, keep the last of two equal keys in silence, let aliases grow without bound, and
 die of deep nesting. What comes out has the types of JSON and nothing else.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import orjson
 import yaml
@@ -297,3 +298,32 @@ def _number(text: str) -> int | float | str:
     if number in {float("inf"), float("-inf")}:
         raise OverflowError
     return number
+
+
+UNPRINTABLE = re.compile(
+    "[^\\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+"""What YAML takes for a line break of its own, or for no character at all."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as people write it: lists indented, text of several lines as a block, no aliases."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar(f"{_TAG}str", value, style='"' if UNPRINTABLE.search(value) else style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def write_yaml(document: Mapping[str, Any], width: int = 100) -> str:
+    """Return a document as YAML, with lines of about `width` characters."""
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width)

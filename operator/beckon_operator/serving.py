@@ -18,7 +18,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from beckon_runtime.connections import ConnectionLimits, Connections
 from beckon_runtime.logs import point_to_log
 from beckon_runtime.origins import OriginPolicy
-from beckon_runtime.problem import MEDIA_TYPE, Problem
+from beckon_runtime.problem import MEDIA_TYPE, Problem, ProblemError
 from beckon_runtime.process import stop_accepting
 
 logger = logging.getLogger(__name__)
@@ -55,17 +55,9 @@ async def serve_app(
     return runner
 
 
-class RefusedRequest(Exception):
-    """A request answered with a problem document."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
-
-
-def refuse_request(status: int, slug: str, title: str, detail: str) -> RefusedRequest:
+def refuse_request(status: int, slug: str, title: str, detail: str) -> ProblemError:
     """Return the exception for a request with this answer."""
-    return RefusedRequest(Problem(status, slug, title, detail))
+    return ProblemError(Problem(status, slug, title, detail))
 
 
 def problem_app(server: str, max_body: int) -> web.Application:
@@ -114,7 +106,7 @@ async def _answer_problems(request: web.Request, handler: _Handler) -> web.Strea
     headers: dict[str, str] = {}
     try:
         return await handler(request)
-    except RefusedRequest as refused:
+    except ProblemError as refused:
         problem = refused.problem
     except web.HTTPException as error:
         problem = Problem(error.status, "http", error.reason, _error_detail(error, request))

@@ -83,7 +83,7 @@ class OriginPolicy:
         if self.loopback:
             return _is_local(name)
         # Rebinding needs a name. Probes and Prometheus call a Pod by its address.
-        return _is_address(name)
+        return is_address(name)
 
     def _allows(self, origin: str, host: str, host_port: int | None, *, same_origin: bool) -> bool:
         """Return True if a page may call this host.
@@ -126,7 +126,7 @@ def parse_hosts(text: str) -> frozenset[str]:
     """Return the names in a list with commas, in lower case; raise `ValueError` with the cure."""
     names = frozenset(part.strip().lower().strip("[]") for part in text.split(",")) - {""}
     for name in sorted(names):
-        if not _NAME.fullmatch(name) and not _is_address(name):
+        if not _NAME.fullmatch(name) and not is_address(name):
             raise ValueError(
                 f"{name[:_SHOWN]!r} is no host name; write names without scheme, port and *, such as "
                 "beckon.example.com"
@@ -172,7 +172,8 @@ def _is_local(name: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _is_address(name: str) -> bool:
+def is_address(name: str) -> bool:
+    """Return True if a name is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -37,6 +37,14 @@ class Problem:
         return orjson.dumps(self.document())
 
 
+class ProblemError(Exception):
+    """An error answered with a problem document."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
 def for_dead_letter(problem: Problem) -> Problem:
     """Return a problem of at most `DEAD_LETTER_LIMIT` bytes.
 

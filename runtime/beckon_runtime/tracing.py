@@ -90,6 +90,15 @@ def continued(carrier: Mapping[str, str]) -> Context | None:
     return context if trace.get_current_span(context).get_span_context().is_valid else None
 
 
+def mark_failed(span: trace.Span, error_type: str) -> None:
+    """Mark a span as failed with an error type.
+
+    The text of the error is left out, because it may hold private data.
+    """
+    span.set_attribute("error.type", error_type)
+    span.set_status(trace.Status(trace.StatusCode.ERROR))
+
+
 def log_fields() -> dict[str, str]:
     """Return the log fields of the current span, none without a span."""
     span = trace.get_current_span().get_span_context()

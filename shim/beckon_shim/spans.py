@@ -12,11 +12,11 @@ from functools import partial
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import Span, SpanKind
 
 from beckon_runtime.http_messages import Answer, Handler, HangUp, Piece, Request, Respond
 from beckon_runtime.posts import RawHeader
-from beckon_runtime.tracing import MEMBERS, carried_by, continued
+from beckon_runtime.tracing import MEMBERS, carried_by, continued, mark_failed
 from beckon_shim.receipts import RECEIPTS
 
 _LONGEST = 200  # characters of what a stranger wrote
@@ -66,8 +66,7 @@ def _end(span: Span, answer: Answer) -> None:
             {"http.response.status_code": answer.status, "beckon.shim.outcome": answer.outcome}
         )
         if answer.status >= 500:
-            span.set_attribute("error.type", answer.outcome)
-            span.set_status(Status(StatusCode.ERROR))
+            mark_failed(span, answer.outcome)
     span.end()
 
 

@@ -35,7 +35,7 @@ from beckon_contract.cloudevents.extensions import (
 )
 from beckon_contract.failures import Reason, failure
 from beckon_contract.inputs import InvalidInput
-from beckon_runtime.tracing import carried
+from beckon_runtime.tracing import carried, mark_failed
 from beckon_tools.answers import INPUT_MARK, NO_ANSWER_YET, NotJson, Ticket, reply_data, to_data
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import OutcomeUnknown, Retry, ToolError
@@ -46,7 +46,6 @@ from beckon_tools.person import InputRequired, Person
 from beckon_tools.progress import Progress
 from beckon_tools.settings import Settings
 from beckon_tools.signature import InvalidArguments
-from beckon_tools.telemetry import mark_failed
 
 
 async def in_thread(function: Callable[..., object], arguments: Mapping[str, Any]) -> object:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import yaml
 
 from beckon_contract.catalogue.annotations import (
     DESTRUCTIVE,
@@ -22,6 +21,7 @@ from beckon_contract.catalogue.annotations import (
     RETURNS,
     TIMEOUT,
 )
+from beckon_contract.yamltext import write_yaml
 from beckon_tools.declaration import AnyTool
 from beckon_tools.errors import UsageError
 from beckon_tools.outbox import OUTBOX
@@ -302,21 +302,7 @@ def _hint_annotations(tool: AnyTool) -> dict[str, str]:
     return annotations
 
 
-class _Dumper(yaml.SafeDumper):
-    """YAML as people write it: lists indented, text of several lines as a block."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-
-def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
 def _write_manifest(manifest: Manifest, note: str) -> str:
     comment = textwrap.indent(note, "# ")
-    body = yaml.dump(manifest, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=78)
+    body = write_yaml(manifest, width=78)
     return f"---\n{comment}\n{body}"

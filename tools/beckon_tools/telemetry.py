@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import Span, SpanKind
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from beckon_contract.cloudevents.events import CloudEvent
 from beckon_contract.failures import Reason
-from beckon_runtime.tracing import MEMBERS, continued
+from beckon_runtime.tracing import MEMBERS, continued, mark_failed
 from beckon_tools.answers import INPUT_MARK, NO_ANSWER_YET
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -143,9 +143,3 @@ def _open_span(
         except Exception as error:
             mark_failed(span, type(error).__name__)
             raise
-
-
-def mark_failed(span: Span, error_type: str) -> None:
-    """Mark a span as failed."""
-    span.set_attribute("error.type", error_type)
-    span.set_status(Status(StatusCode.ERROR))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from typing_extensions import TypedDict
 
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import (
     JsonResponse,
     PageFields,
@@ -23,7 +23,7 @@ from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.catalogue.diagnostics import Finding
 from beckon_contract.kubernetes_objects import Condition
 from beckon_contract.resources.tools import Refusal, Skipped, Tool
-from beckon_runtime.problem import Problem
+from beckon_runtime.problem import Problem, ProblemError
 
 State = Literal["ready", "refused", "skipped"]
 EventTypeResult = Tool | Refusal | Skipped

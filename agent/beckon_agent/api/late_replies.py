@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from beckon_agent.agents.registry import AgentHandle, AgentRegistry
 from beckon_agent.api.events.request import EVENT
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import Answers
 from beckon_agent.core.context import acting_as, principal_of, request_id
 from beckon_agent.core.records import Exchanged, StoredRun
@@ -29,7 +29,7 @@ from beckon_agent.tool_calls.recorded_events import event_document
 from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_http
 from beckon_contract.cloudevents.extensions import CAUSE, PROGRESS_MARK, is_acceptance, is_report
 from beckon_contract.inputs import InputRequest
-from beckon_runtime.problem import Problem, for_dead_letter
+from beckon_runtime.problem import Problem, ProblemError, for_dead_letter
 
 
 class LateReplyResult(Enum):

@@ -16,14 +16,14 @@ from starlette.responses import PlainTextResponse, Response
 from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import Answers, JsonResponse, describe_answer, describe_operation
 from beckon_agent.core.context import Principal, current_principal
 from beckon_agent.service import Service
 from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.store.counters import Counters
 from beckon_runtime.logs import point_to_log
-from beckon_runtime.problem import Problem
+from beckon_runtime.problem import Problem, ProblemError
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ProblemError, problem_responses
+from beckon_agent.api.http.errors import STORE_UNAVAILABLE, problem_responses
 from beckon_agent.api.http.openapi import describe_answer, describe_operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, event_bytes
 from beckon_agent.api.models import not_served
@@ -26,7 +26,7 @@ from beckon_agent.replay.player import CannotReplay, MayHaveEffects, Replayer, R
 from beckon_agent.service import NoRoom, Service
 from beckon_agent.store.base import Store, StoreUnavailable
 from beckon_runtime.logs import point_to_log
-from beckon_runtime.problem import Problem
+from beckon_runtime.problem import Problem, ProblemError
 
 _RESPONSES = {
     **describe_answer(

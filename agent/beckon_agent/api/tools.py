@@ -12,7 +12,7 @@ from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle, UnavailableAgent
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, describe_answer, describe_operation, link_to
 from beckon_agent.api.http.streaming import (
     KEEP_ALIVE,
@@ -31,7 +31,7 @@ from beckon_agent.store.base import StoreUnavailable
 from beckon_agent.tool_calls.caller import InputNeeded, refuse_input
 from beckon_agent.tool_calls.progress import ProgressReport, with_reports
 from beckon_contract.resources.tools import Refusal, Skipped, Tool, declare
-from beckon_runtime.problem import Problem
+from beckon_runtime.problem import Problem, ProblemError
 
 
 class ToolDocument(TypedDict):

@@ -183,6 +183,11 @@ class StoredCall:
         """True if the call waits for a person: for an approval, or for input."""
         return self.state in ("approval", "input")
 
+    @property
+    def wanted_approval(self) -> bool:
+        """True if the call waits for an approval, or has a decision."""
+        return self.decision is not None or self.state == "approval"
+
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from beckon_agent.core.json_values import as_mapping
 from beckon_agent.core.model_types import Declaration, Message, ToolCall, call_id
 from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.json_text import any_json, parse_json, to_json
@@ -104,7 +105,7 @@ class ToolSchemas:
         self._schemas: dict[str, Mapping[str, object]] = {}
         for tool in tools:
             function = tool.get("function", tool)
-            self._schemas[str(function.get("name"))] = _as_mapping(function.get("parameters"))
+            self._schemas[str(function.get("name"))] = as_mapping(function.get("parameters"))
 
     def __contains__(self, name: str) -> bool:
         return name in self._schemas
@@ -116,7 +117,7 @@ class ToolSchemas:
         does not fit, it stays text.
         """
         schema = self._schemas.get(tool, {})
-        allowed = _allowed_types(_as_mapping(schema.get("properties")).get(parameter), schema)
+        allowed = _allowed_types(as_mapping(schema.get("properties")).get(parameter), schema)
         if allowed == {"string"}:
             return text
         value = _python_words(text)
@@ -134,10 +135,6 @@ def _python_words(text: str) -> object:
         return text
 
 
-def _as_mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _allowed_types(schema: object, root: Mapping[str, object]) -> set[str]:
     """Return the JSON types allowed by a schema, "number" for integers.
 
@@ -146,7 +143,7 @@ def _allowed_types(schema: object, root: Mapping[str, object]) -> set[str]:
     types: set[str] = set()
     waiting, seen = [schema], set[int]()
     while waiting and len(seen) < _MAX_BRANCHES:
-        current = _as_mapping(waiting.pop())
+        current = as_mapping(waiting.pop())
         if id(current) in seen:
             continue
         seen.add(id(current))
@@ -175,7 +172,7 @@ def _resolve_reference(reference: str, root: Mapping[str, object]) -> object:
     """Follow a local `#/$defs/name`; any other reference gives nothing."""
     target: object = root
     for step in reference.removeprefix("#/").split("/"):
-        target = _as_mapping(target).get(step)
+        target = as_mapping(target).get(step)
     return target
 
 

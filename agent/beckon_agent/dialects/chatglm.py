@@ -19,6 +19,7 @@ from beckon_agent.dialects.pythonic import write_keywords
 from beckon_agent.dialects.reader import Grammar
 from beckon_agent.dialects.rendering import TextDialect, WriteCall, describe_tool, join_lines
 
+_ASSISTANT: Final = "<|assistant|>"
 _OBSERVATION: Final = "<|observation|>"
 
 
@@ -37,22 +38,18 @@ def _glm4_call(call: WriteCall) -> str:
     return f"{call.name}\n{to_json(call.arguments)}"
 
 
-def _glm4_result(name: str, content: str) -> str:
+def _marked_result(name: str, content: str) -> str:
     return f"{_OBSERVATION}\n{content}"
 
 
 GLM4: Final = TextDialect(
     name="glm4",
-    grammar=Grammar({"<tool_call>": TOOL_CALL}, line=named_line, silent=frozenset({"<|assistant|>"})),
+    grammar=Grammar({"<tool_call>": TOOL_CALL}, line=named_line, silent=frozenset({_ASSISTANT})),
     instructions=_glm4_instructions,
     call=_glm4_call,
-    result=_glm4_result,
+    result=_marked_result,
     stop=("<|user|>", _OBSERVATION),
 )
-
-
-ASSISTANT: Final = "<|assistant|>"
-OBSERVATION: Final = "<|observation|>"
 
 
 def _chatglm3_instructions(tools: Sequence[Declaration]) -> str:
@@ -62,16 +59,12 @@ def _chatglm3_instructions(tools: Sequence[Declaration]) -> str:
         to_json([describe_tool(tool) for tool in tools]),
         "To use a tool, write its name on a line of its own and then, with its parameters:",
         "```python\ntool_call(parameter='value')\n```",
-        f"Put {ASSISTANT} before the name where a text comes before it. Results follow {OBSERVATION}.",
+        f"Put {_ASSISTANT} before the name where a text comes before it. Results follow {_OBSERVATION}.",
     )
 
 
 def _chatglm3_call(call: WriteCall) -> str:
     return f"{call.name}\n```python\ntool_call({write_keywords(call)})\n```"
-
-
-def _marked_result(name: str, content: str) -> str:
-    return f"{OBSERVATION}\n{content}"
 
 
 def _plain_result(name: str, content: str) -> str:
@@ -80,13 +73,13 @@ def _plain_result(name: str, content: str) -> str:
 
 CHATGLM3: Final = TextDialect(
     name="chatglm3",
-    grammar=Grammar({}, line=named_line, silent=frozenset({ASSISTANT}), trims=True),
+    grammar=Grammar({}, line=named_line, silent=frozenset({_ASSISTANT}), trims=True),
     instructions=_chatglm3_instructions,
     call=_chatglm3_call,
     result=_marked_result,
-    joiner=f"\n{ASSISTANT}",
-    divider=f"\n{ASSISTANT}",
-    stop=("<|user|>", OBSERVATION),
+    joiner=f"\n{_ASSISTANT}",
+    divider=f"\n{_ASSISTANT}",
+    stop=("<|user|>", _OBSERVATION),
 )
 
 CHATGLM3_OBSERVATION: Final = replace(

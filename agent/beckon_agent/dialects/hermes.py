@@ -120,15 +120,11 @@ def _xml_call(call: WriteCall) -> str:
     return f"<tool_call>\n<function={call.name}>\n{parameters}</function>\n</tool_call>"
 
 
-def _xml_result(name: str, content: str) -> str:
-    return f"<tool_response>\n{content}\n</tool_response>"
-
-
 QWEN3_CODER: Final = TextDialect(
     name="qwen3_coder",
     grammar=Grammar({"<tool_call>": TOOL_CALL, "<function=": function_element}),
     instructions=_xml_instructions,
     call=_xml_call,
-    result=_xml_result,
+    result=_write_result,
     stop=("<tool_response>",),
 )

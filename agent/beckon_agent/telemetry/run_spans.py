@@ -16,9 +16,9 @@ from beckon_agent.core.run_events import CallFinished, RunFinished, RunSuspended
 from beckon_agent.core.run_types import Model, Options
 from beckon_agent.telemetry import tool_spans
 from beckon_agent.telemetry.metrics import Metrics
-from beckon_agent.telemetry.spans import Value, begin_span, iterate_within, mark_failed
+from beckon_agent.telemetry.spans import Value, begin_span, iterate_within
 from beckon_contract.resources.tools import Tool
-from beckon_runtime.tracing import carried
+from beckon_runtime.tracing import carried, mark_failed
 
 _LONGEST_NAME = 200  # characters of what a server says
 

@@ -13,13 +13,13 @@ from typing import TypeVar
 from fastapi.telemetry import TelemetryConfig
 from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import Span, SpanKind
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from beckon_agent.core.context import request_id
 from beckon_runtime import tracing
-from beckon_runtime.tracing import MEMBERS, carried, continued, is_unrecorded
+from beckon_runtime.tracing import MEMBERS, carried, continued, is_unrecorded, mark_failed
 
 VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The setting of the GenAI conventions for content in spans; without it there is none."""
@@ -115,15 +115,6 @@ class during:  # noqa: N801  # read as a statement: with during(…)
         if isinstance(error, Exception):
             mark_failed(self._span, type(error).__name__)
         self._span.end()
-
-
-def mark_failed(span: Span, error_type: str) -> None:
-    """Mark a span as failed with an error type.
-
-    The text of the error is left out, because it may hold private data.
-    """
-    span.set_attribute("error.type", error_type)
-    span.set_status(Status(StatusCode.ERROR))
 
 
 async def iterate_within(span: Span, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:

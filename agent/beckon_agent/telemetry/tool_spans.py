@@ -14,10 +14,10 @@ from opentelemetry.trace import Span, SpanKind
 from beckon_agent.core import json_values
 from beckon_agent.core.model_types import Message, ToolCall, Turn
 from beckon_agent.core.run_events import CallFinished
-from beckon_agent.telemetry.spans import captures_content, during, mark_failed
+from beckon_agent.telemetry.spans import captures_content, during
 from beckon_contract.failures import Reason
 from beckon_contract.resources.tools import Tool
-from beckon_runtime.tracing import carried
+from beckon_runtime.tracing import carried, mark_failed
 
 ANSWERED = "answered"
 

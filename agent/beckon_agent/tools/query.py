@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from beckon_agent.core.json_values import as_mapping
 from beckon_agent.core.model_types import Message
 from beckon_agent.tools.bm25 import Index, terms_of_text
 from beckon_contract.names import sanitise
@@ -79,7 +80,7 @@ def find_mentioned(messages: Sequence[Message], names: Container[str], *, by: Co
 def find_used(messages: Sequence[Message]) -> list[str]:
     """Return the names called by the model, the last first."""
     calls = (call for message in reversed(messages) for call in reversed(_calls_of(message)))
-    names = (_as_mapping(_as_mapping(call).get("function")).get("name") for call in calls)
+    names = (as_mapping(as_mapping(call).get("function")).get("name") for call in calls)
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
@@ -113,17 +114,13 @@ def _text_of(message: Message) -> str:
     if isinstance(content, str):
         return content
     parts: Iterable[object] = content if isinstance(content, list) else ()
-    texts = (_as_mapping(part).get("text") for part in parts)
+    texts = (as_mapping(part).get("text") for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _calls_of(message: Message) -> list[object]:
     calls = message.get("tool_calls")
     return calls if isinstance(calls, list) else []
-
-
-def _as_mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 _USUAL: Final = 8

@@ -28,8 +28,8 @@ from beckon_cli.importing.candidates import (
     source_name,
 )
 from beckon_cli.importing.documents import BadDescription, UrlDocuments
-from beckon_cli.importing.manifests import write_yaml
 from beckon_contract.catalogue.annotations import A2A, TIMEOUT
+from beckon_contract.yamltext import write_yaml
 
 CARD_PATH = "/.well-known/agent-card.json"
 _JSONRPC = "JSONRPC"

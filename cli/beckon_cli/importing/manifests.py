@@ -1,18 +1,16 @@
 """The manifests of imported tools, as YAML files."""
 
 import json
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from beckon_cli.importing.candidates import ImportSource, Source, Tool
 from beckon_contract.catalogue.annotations import IMPORTED_FROM, PARAMETERS
 from beckon_contract.kubernetes_objects import Resource
+from beckon_contract.yamltext import UNPRINTABLE, write_yaml
 from beckon_sources.folders import read_file
 
 SUFFIX = ".yaml"
@@ -102,36 +100,6 @@ def _operations_in(path: Path, source: Source) -> frozenset[str] | None:
     return frozenset(operations) or None
 
 
-_STRING = "tag:yaml.org,2002:str"
-# What YAML takes for a line break of its own, or for no character at all.
-_UNPRINTABLE = re.compile(
-    "[^\\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
-
-
-class _Dumper(yaml.SafeDumper):
-    """A YAML dumper without aliases, with indented lists. No reader of manifests expects aliases."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in value else None
-    return dumper.represent_scalar(_STRING, value, style='"' if _UNPRINTABLE.search(value) else style)
-
-
-_Dumper.add_representer(str, _represent_text)
-
-
-def write_yaml(document: Mapping[str, Any]) -> str:
-    """Return a document as YAML."""
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-
-
 def write_manifest(document: Mapping[str, Any], notes: Iterable[str] = ()) -> str:
     """Return an object as one document of a manifest, with notes as comments above it."""
     lines = [line for note in notes for line in textwrap.wrap(_one_line(note), 98, break_long_words=False)]
@@ -143,7 +111,7 @@ def _one_line(text: str) -> str:
 
     YAML breaks lines at some characters other than a newline, too; they are replaced by spaces.
     """
-    return " ".join(_UNPRINTABLE.sub(" ", text).split())
+    return " ".join(UNPRINTABLE.sub(" ", text).split())
 
 
 def json_text(value: object) -> str:
@@ -152,7 +120,7 @@ def json_text(value: object) -> str:
     Characters that YAML does not allow there are written as JSON escapes.
     """
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return _UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return UNPRINTABLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 ADAPTER = "http://beckon-adapter.beckon.svc.cluster.local"

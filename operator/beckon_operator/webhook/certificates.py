@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from beckon_runtime.origins import is_address
+
 RENEW_AFTER = 2 / 3  # of a certificate's life
 # Clocks of other machines may be a little behind; a short life leaves room for less.
 _BACKDATED, _BACKDATED_PART = timedelta(hours=1), 0.01
@@ -149,15 +151,6 @@ def is_due(certificate: x509.Certificate, now: datetime) -> bool:
     """Return True if a certificate is due for renewal. That is after `RENEW_AFTER` of its life."""
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= begin + (end - begin) * RENEW_AFTER
-
-
-def is_address(name: str) -> bool:
-    """Return True if a server's name is an IP address."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _general_name(name: str) -> x509.GeneralName:

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
-from beckon_operator.webhook.certificates import is_address
 from beckon_operator.webhook.rotation import RotationPolicy
+from beckon_runtime.origins import is_address
 from beckon_runtime.settings import ServingSettings, port_field
 
 SERVICE = "beckon-webhook"

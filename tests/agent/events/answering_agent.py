@@ -18,7 +18,7 @@ from beckon_agent.agents.folder import FolderSource
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.api.events.request import EventRules
 from beckon_agent.api.events.routes import make_router
-from beckon_agent.api.http.errors import ProblemError, problem_response
+from beckon_agent.api.http.errors import problem_response
 from beckon_agent.api.http.middleware import BodyLimit
 from beckon_agent.api.http.streaming import ClientGone
 from beckon_agent.core.records import StoredRun
@@ -31,6 +31,7 @@ from beckon_agent.telemetry.metrics import Metrics
 from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.cloudevents.events import CloudEvent, from_http, to_binary, to_structured
+from beckon_runtime.problem import ProblemError
 from tests.agent.events.memory_engine import MemoryEngine
 from tests.agent.running_agent import QUICK, Still
 from tests.agent.scripted_model import (

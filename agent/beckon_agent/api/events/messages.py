@@ -6,6 +6,7 @@ from typing import Literal
 
 import orjson
 
+from beckon_agent.core.json_values import is_object
 from beckon_agent.core.model_types import Message, Usage
 from beckon_agent.core.records import StoredRun
 from beckon_agent.core.run_events import (
@@ -121,7 +122,7 @@ class RunAnswer:
         It is `{"answer": …}`, or the answer itself if that is a JSON object. An answer that did not end
         with `stop` has its `ending` beside it, unless it is a JSON object that is not `incomplete`.
         """
-        if self.ending != "incomplete" and self.text.startswith("{") and _is_json_object(self.text):
+        if self.ending != "incomplete" and self.text.startswith("{") and is_object(self.text):
             return self.text.encode()
         members: dict[str, str] = {"answer": self.text}
         if self.ending != "stop":
@@ -235,10 +236,3 @@ class Replier:
             data=data,
             extensions={**carried_on, **attributes, CAUSE: self.event.id},
         )
-
-
-def _is_json_object(text: str) -> bool:
-    try:
-        return isinstance(orjson.loads(text), dict)
-    except orjson.JSONDecodeError:
-        return False

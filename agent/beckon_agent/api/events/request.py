@@ -15,14 +15,13 @@ from typing_extensions import TypedDict
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.events.messages import REPLY_SUFFIX, Replier, message_of
-from beckon_agent.api.http.errors import ProblemError
 from beckon_agent.api.http.openapi import schema_reference
 from beckon_agent.core.records import NewRun, StoredRun
 from beckon_agent.core.run_types import Agent, CallBudget, Limits, Options
 from beckon_agent.durable.base import Ask
 from beckon_contract.cloudevents.events import CloudEvent, EventError, EventFormatError, from_structured
 from beckon_contract.cloudevents.extensions import BUDGET, DEPTH, is_timestamp, parse_expiry
-from beckon_runtime.problem import Problem, for_dead_letter
+from beckon_runtime.problem import Problem, ProblemError, for_dead_letter
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 

@@ -26,7 +26,7 @@ from beckon_agent.model.errors import (
 from beckon_agent.service import NoRoom
 from beckon_agent.store.base import StoreUnavailable
 from beckon_runtime.logs import point_to_log
-from beckon_runtime.problem import MEDIA_TYPE, Problem
+from beckon_runtime.problem import MEDIA_TYPE, Problem, ProblemError
 
 logger = logging.getLogger(__name__)
 
@@ -169,14 +169,6 @@ class ProblemDocument(TypedDict):
     title: str
     status: int
     detail: str
-
-
-class ProblemError(Exception):
-    """An error answered with a problem document."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
 
 
 def to_problem(error: Exception) -> ProblemError:

@@ -33,13 +33,13 @@ from beckon_agent.api.mcp.sessions import (
     SESSION_HEADER,
     LoggingSessions,
     RequestStream,
-    as_members,
     methods_of_session,
     name_session,
     read_opening,
 )
 from beckon_agent.api.mcp.stored_calls import StoredCalls
 from beckon_agent.api.models import known_agents, not_served
+from beckon_agent.core.json_values import as_mapping
 from beckon_agent.service import Service
 from beckon_agent.store.feed import Feed
 from beckon_runtime.origins import OriginPolicy
@@ -270,7 +270,7 @@ async def _answer_batch(request: Request, body: bytes, handlers: Handlers) -> Re
         return refuse_request(400, "the batch is no JSON; send an array of messages")
     if not 0 < len(messages) <= _MOST_MESSAGES:
         return refuse_request(400, f"a batch has 1 to {_MOST_MESSAGES} messages, not {len(messages)}")
-    if any(as_members(message).get("method") == "initialize" for message in messages):
+    if any(as_mapping(message).get("method") == "initialize" for message in messages):
         return refuse_request(400, "'initialize' cannot be part of a batch; send it by itself first")
 
     async def answer_message(message: object) -> bytes:

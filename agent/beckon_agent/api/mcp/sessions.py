@@ -15,6 +15,7 @@ from starlette.types import Message, Send
 
 from beckon_agent.agents.registry import AgentHandle
 from beckon_agent.api.mcp.stored_calls import is_slow
+from beckon_agent.core.json_values import as_mapping
 from beckon_contract.inputs import FORM, Method
 
 SESSION_HEADER = "mcp-session-id"
@@ -47,17 +48,17 @@ class Opening:
 def read_opening(body: bytes, hosted: AgentHandle) -> Opening:
     """Read the session and answer type from a body. Any body is accepted: the SDK refuses a wrong one."""
     try:
-        message = as_members(orjson.loads(body))
+        message = as_mapping(orjson.loads(body))
     except orjson.JSONDecodeError:
         message = {}
     method = message.get("method")
-    params = as_members(message.get("params"))
+    params = as_mapping(message.get("params"))
     if method == "initialize":
-        return Opening(True, False, capabilities=_read_capabilities(as_members(params.get("capabilities"))))
+        return Opening(True, False, capabilities=_read_capabilities(as_mapping(params.get("capabilities"))))
     if method is None and {"result", "error"} & message.keys():
         return Opening(False, False, answer=message)
     called = params if method == "tools/call" else {}
-    reported = "progressToken" in as_members(called.get("_meta"))
+    reported = "progressToken" in as_mapping(called.get("_meta"))
     name = called.get("name")
     known = isinstance(name, str) and name in hosted.catalogue.current.tools
     return Opening(False, reported or is_slow(name, hosted), calls=known)
@@ -78,11 +79,6 @@ def _read_capabilities(declared: Mapping[str, object]) -> list[str]:
 def methods_of_session(session: str) -> frozenset[str]:
     """Return the methods of the input requests that the client of a session answers."""
     return frozenset(_METHODS[part] for part in session.split("-")[1:] if part in _METHODS)
-
-
-def as_members(value: object) -> Mapping[str, object]:
-    """Return a JSON object, an empty one for any other value."""
-    return value if isinstance(value, dict) else {}
 
 
 class LoggingSessions:

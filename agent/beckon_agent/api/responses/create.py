@@ -105,7 +105,7 @@ async def read_answers(
             filled.append((run_and_call[1], form))
     if run is None:
         return None
-    waiting = [call for call in (await store.runs.load_past(run.id)).calls if _wanted_approval(call)]
+    waiting = [call for call in (await store.runs.load_past(run.id)).calls if call.wanted_approval]
     if not decided:  # forms end no part: the response of the last decisions continues
         part = 1 + len({call.step for call in waiting if call.decision is not None})
         return Answers(run, part, (), filled)
@@ -164,10 +164,6 @@ async def decide_calls(
             raise _decision_conflict(answer, "another decision about this call was made at this moment")
         if call.decision != decision:
             raise _decision_conflict(answer, f"this call was {call.decision or 'ended'} already")
-
-
-def _wanted_approval(call: StoredCall) -> bool:
-    return call.decision is not None or call.state == "approval"
 
 
 def _check_whole(waiting: Sequence[StoredCall], decided: Sequence[tuple[StoredCall, ApprovalAnswer]]) -> None:

@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal, NotRequired, TypeVar, cast
 from fastapi import Query
 from typing_extensions import TypedDict
 
-from beckon_agent.api.http.errors import STORE_UNAVAILABLE, ProblemError
+from beckon_agent.api.http.errors import STORE_UNAVAILABLE
 from beckon_agent.api.http.openapi import ListPage
 from beckon_agent.api.responses.output import OutputItem
 from beckon_agent.core.model_types import Usage
 from beckon_agent.core.records import RunStatus, StoredRun
 from beckon_agent.core.run_events import Ending
 from beckon_agent.store.base import Store, StoreUnavailable
-from beckon_runtime.problem import Problem
+from beckon_runtime.problem import Problem, ProblemError
 
 _PREFIX = "resp_"
 _RESPONSE = re.compile(r"(resp_[0-9a-f]{32})(?:_([2-9]|[1-9][0-9]{1,3}))?")

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import After, PageSize, list_page, page_problems, store_problems
@@ -12,7 +12,7 @@ from beckon_agent.core.records import StoredCall
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
 from beckon_contract.inputs import InputRequest, InvalidInput, next_call_id
-from beckon_runtime.problem import Problem
+from beckon_runtime.problem import Problem, ProblemError
 
 _SHOWN = 120
 _ERRORS = problem_responses(_503="The store does not answer.", default="Any other error, in the same shape.")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from beckon_agent.api.http.errors import ProblemError, problem_responses
+from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace
 from beckon_agent.api.responses.create import OwnerOf
@@ -44,7 +44,7 @@ from beckon_agent.durable.base import Engine, event_from_document
 from beckon_agent.durable.event_log import ReportsSeen
 from beckon_agent.store.base import Store
 from beckon_agent.tool_calls.recorded_events import shown_document
-from beckon_runtime.problem import Problem
+from beckon_runtime.problem import Problem, ProblemError
 
 _PAGE = 500
 _LOOK, _LOOK_SUSPENDED = 0.25, 1.0  # seconds
@@ -180,14 +180,10 @@ async def _find_call(store: Store, approval: str, owner: str) -> tuple[StoredRun
     """
     run_and_call = await store.journal.find_call(event_of_approval(approval) or "")
     run = await store.runs.get(run_and_call[0]) if run_and_call else None
-    if run_and_call is None or run is None or run.owner != owner or not _wanted_approval(run_and_call[1]):
+    if run_and_call is None or run is None or run.owner != owner or not run_and_call[1].wanted_approval:
         detail = f"there is no approval {approval[:_SHOWN]!r}; GET /approvals lists those that wait"
         raise ProblemError(Problem(404, "unknown-approval", "Unknown approval", detail))
     return run, run_and_call[1]
-
-
-def _wanted_approval(call: StoredCall) -> bool:
-    return call.decision is not None or call.state == "approval"
 
 
 def _to_conflict(run: StoredRun, call: StoredCall) -> ProblemError:

@@ -30,11 +30,12 @@ from beckon_cli.importing.candidates import (
     object_name,
     source_name,
 )
-from beckon_cli.importing.manifests import json_text, write_yaml
+from beckon_cli.importing.manifests import json_text
 from beckon_cli.importing.mcp.service import service_name
 from beckon_cli.importing.mcp.sign_in import SIGN_IN_SECONDS, SignInFailed
 from beckon_contract.catalogue.annotations import DESTRUCTIVE, IDEMPOTENT, MCP, READ_ONLY, RETURNS
 from beckon_contract.schema.parameters import SchemaError, normalise, normalise_result
+from beckon_contract.yamltext import write_yaml
 
 _SECONDS = 60.0
 _CREDENTIALS = "send a bearer token with --token-file FILE, or sign in with --login"

@@ -11,7 +11,6 @@ from typing import Any
 from beckon_adapter.rule import InvalidRule, parse_rule
 from beckon_cli.importing.candidates import Credential, Skipped
 from beckon_cli.importing.documents import BadDescription
-from beckon_cli.importing.manifests import write_yaml
 from beckon_cli.importing.openapi import openapi3
 from beckon_cli.importing.openapi.arguments import CannotImport, flatten_operation
 from beckon_cli.importing.openapi.bodies import JSON, FlatRequest, to_literal
@@ -22,6 +21,7 @@ from beckon_cli.importing.openapi.words import describe_operation, says_nothing,
 from beckon_contract.catalogue.annotations import DESTRUCTIVE, HTTP, IDEMPOTENT, READ_ONLY
 from beckon_contract.schema.keywords import Schema
 from beckon_contract.schema.parameters import SchemaError
+from beckon_contract.yamltext import write_yaml
 
 
 def rule_for(operation: Operation, flat: FlatRequest, credential: Credential) -> dict[str, Any]:
