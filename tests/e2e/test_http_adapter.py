@@ -2,6 +2,8 @@
 
 import json
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -117,24 +119,29 @@ def test_a_tool_of_the_adapter_is_offered_only_when_the_adapter_answers(
     assert len(found.get("result") or ()) == 4, found
 
 
-SLOW_LIBRARY = """
-import runpy, time
+GATED_LIBRARY = """
+import pathlib, sys, time
+from beckon_adapter.library import main
 
-time.sleep(2)
-runpy.run_module("beckon_adapter.library", run_name="__main__")
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.02)
+sys.exit(main())
 """
 
 
 def test_a_call_waits_for_an_api_that_starts(workbench: Workbench, tmp_path: Path) -> None:
-    program = tmp_path / "slow.py"
-    program.write_text(SLOW_LIBRARY)
-    slow = {
-        name: text.replace("python -m beckon_adapter.library", f"{sys.executable} {program}", 1)
+    (program := tmp_path / "gated.py").write_text(GATED_LIBRARY)
+    gate = tmp_path / "open"
+    gated = {
+        name: text.replace("python -m beckon_adapter.library", f"{sys.executable} {program} {gate}", 1)
         for name, text in example().items()
     }
 
-    with workbench.tools("find_books", "reserve_book", **slow):
-        found = called(workbench.platform, "find_books")
+    with workbench.tools("find_books", "reserve_book", **gated), ThreadPoolExecutor(1) as threads:
+        answering = threads.submit(called, workbench.platform, "find_books")
+        time.sleep(0.5)  # the first delivery comes before the API
+        gate.touch()
+        found = answering.result()
 
     assert len(found.get("result") or ()) == 4, found
 
