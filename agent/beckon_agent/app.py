@@ -119,7 +119,7 @@ def build_app(
     app = FastAPI(
         title="Beckon agent", lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=NOT_BY_FASTAPI
     )
-    stored = None if storage is None else ChatRuns(storage.engine, owner_of, storage.store_chats)
+    stored = None if storage is None else ChatRuns(storage.engine, storage.store_chats)
     routers = [chat.make_router(service, pace or StreamPace(), _memory_of(storage), stored)]
     routers += _base_routes(service, pace or StreamPace(), storage)
     routers += () if storage is None else _stored_routes(service, pace or StreamPace(), storage)
@@ -172,14 +172,14 @@ def _base_routes(service: Service, pace: StreamPace, storage: RunStorage | None)
 def _stored_routes(service: Service, pace: StreamPace, storage: RunStorage) -> Iterator[APIRouter]:
     """Yield the routes of stored runs."""
     store, engine, rules = storage.store, storage.engine, storage.rules
-    yield stored_chats.make_router(store, ChatRuns(engine, owner_of))
-    yield responses.make_router(engine, store, service, pace, owner_of)
-    yield agui.make_router(service, engine, store, pace, owner_of)
+    yield stored_chats.make_router(store, ChatRuns(engine))
+    yield responses.make_router(engine, store, service, pace)
+    yield agui.make_router(service, engine, store, pace)
     yield events.make_router(service, engine, rules)
-    yield runs.make_router(store, pace, owner_of)
-    yield runs.make_approvals_router(store, engine, owner_of)
-    yield inputs.make_inputs_router(store, engine, owner_of)
-    yield replays.make_router(store, service, pace, owner_of)
+    yield runs.make_router(store, pace)
+    yield runs.make_approvals_router(store, engine)
+    yield inputs.make_inputs_router(store, engine)
+    yield replays.make_router(store, service, pace)
     if storage.stored_events:
         yield feed.make_router(feed.LimitedFeed(store.feed, storage.stored_events), storage.namespace)
     late = LateReplies(store, service.registry, engine.look_for_runs)

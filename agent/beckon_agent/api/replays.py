@@ -15,10 +15,9 @@ from beckon_agent.api.http.errors import STORE_UNAVAILABLE, problem_responses
 from beckon_agent.api.http.openapi import describe_answer, describe_operation
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace, event_bytes
 from beckon_agent.api.models import not_served
-from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import find_run
 from beckon_agent.auth.quotas import LimitReached
-from beckon_agent.core.context import request_id
+from beckon_agent.core.context import owner_of, request_id
 from beckon_agent.core.records import RunStatus, StoredRun
 from beckon_agent.replay.callers import LiveCall
 from beckon_agent.replay.compare import Difference
@@ -92,8 +91,8 @@ class ReplayDocument(TypedDict):
     differences: Sequence[Difference]
 
 
-def make_router(store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes; `owner_of` returns the caller's id."""
+def make_router(store: Store, service: Service, pace: StreamPace) -> APIRouter:
+    """Return the routes."""
     routes = APIRouter()
     replayer = Replayer(store, service)
 

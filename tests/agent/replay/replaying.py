@@ -9,15 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from beckon_agent.agents.registry import AgentHandle, SingleAgent
 from beckon_agent.app import RunStorage, build_app
-from beckon_agent.core.context import ANONYMOUS, Principal, acting_as
 from beckon_agent.durable.engine import EnginePace, RunEngine
 from beckon_agent.store.base import Store
 from beckon_contract.catalogue.builder import Catalogue
 from beckon_contract.resources.tools import Tool
+from tests.agent.callers import CallerByHeader
 from tests.agent.running_agent import RunningAgent, Still
 from tests.patience import PATIENCE, eventually
 from tests.serving import served
@@ -115,28 +114,13 @@ def events(text: str) -> list[tuple[str, Document]]:
     return found
 
 
-class _ByHeader:
-    """Says who asks, as a test says it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            named = dict(scope["headers"]).get(b"x-owner", b"").decode()
-            who = Principal(named, frozenset(), "key") if named else ANONYMOUS
-            scope.setdefault("state", {})["principal"] = who
-            with acting_as(who):
-                await self._app(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-
 @asynccontextmanager
 async def replaying(agent: RunningAgent, store: Store) -> AsyncIterator[Replaying]:
     """Serve the whole application of an agent, with its runs stored."""
     engine = RunEngine(store, agent.service, f"test-{secrets.token_hex(4)}", QUICK)
-    app = build_app(agent.service, _ByHeader, max_request_bytes=200_000, storage=RunStorage(store, engine))
+    app = build_app(
+        agent.service, CallerByHeader, max_request_bytes=200_000, storage=RunStorage(store, engine)
+    )
     async with served(app) as url, httpx.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         yield Replaying(agent, engine, store, http, url)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from openai import AsyncOpenAI
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
@@ -26,6 +26,7 @@ from beckon_agent.durable.engine import RunEngine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
 from beckon_agent.store.sql.open import open_store
+from tests.agent.callers import CallerByHeader
 from tests.agent.running_agent import RunningAgent
 from tests.patience import PATIENCE, eventually
 from tests.serving import served
@@ -34,11 +35,6 @@ QUICK = Beat(hold=2, beat=0.2, look=0.05)
 _EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 Event = dict[str, Any]
-
-
-def by_header(request: Request) -> str:
-    """Who asks, as a test says it."""
-    return request.headers.get("x-owner", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +125,13 @@ def said(document: Mapping[str, Any]) -> str:
 def face_app(engine: Engine, store: Store, service: Service, pace: StreamPace) -> FastAPI:
     """Return the face as an application of its own."""
     app = FastAPI()
-    responses = make_router(engine, store, service, pace, by_header)
-    stored_runs = runs.make_router(store, pace, by_header)
-    approvals = routes.make_approvals_router(store, engine, by_header)
+    responses = make_router(engine, store, service, pace)
+    stored_runs = runs.make_router(store, pace)
+    approvals = routes.make_approvals_router(store, engine)
     for router in (responses, stored_runs, approvals):
         app.router.routes.extend(router.routes)
     _add_error_handlers(app)
+    app.add_middleware(CallerByHeader)
     return app
 
 

@@ -6,7 +6,7 @@ The protocol's package is imported with the first request (docs/decisions/0037-a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -15,6 +15,7 @@ from beckon_agent.api.http.errors import EXPECTED, ApiError, problem_responses, 
 from beckon_agent.api.http.openapi import describe_answer, describe_operation
 from beckon_agent.api.http.streaming import EventStream, StreamPace
 from beckon_agent.api.tools import chosen_agent
+from beckon_agent.core.context import owner_of
 from beckon_agent.durable.base import Engine
 from beckon_agent.service import Service
 from beckon_agent.store.base import Store
@@ -22,7 +23,6 @@ from beckon_agent.store.base import Store
 if TYPE_CHECKING:
     from beckon_agent.api.agui.runs import AguiRuns
 
-OwnerOf = Callable[[Request], str]
 
 RunInput = Annotated[
     dict[str, Any],
@@ -50,10 +50,8 @@ _RESPONSES = {
 }
 
 
-def make_router(
-    service: Service, engine: Engine, store: Store, pace: StreamPace, owner_of: OwnerOf
-) -> APIRouter:
-    """Return the routes; `owner_of` returns the caller's id."""
+def make_router(service: Service, engine: Engine, store: Store, pace: StreamPace) -> APIRouter:
+    """Return the routes."""
     routes = APIRouter()
 
     @routes.post("/ag-ui", **describe_operation("runDefaultAgent", _RESPONSES))

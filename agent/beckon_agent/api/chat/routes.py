@@ -22,6 +22,7 @@ from beckon_agent.api.http.streaming import (
 )
 from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses.request import check_tools
+from beckon_agent.core.context import owner_of
 from beckon_agent.core.model_types import Message
 from beckon_agent.core.records import NewRun
 from beckon_agent.core.run_events import (
@@ -57,7 +58,6 @@ class ChatRuns:
     """Starts runs and stores them. With `always`, runs are stored unless the request says otherwise."""
 
     engine: Engine
-    owner_of: Callable[[Request], str]
     always: bool = False
 
     def is_stored(self, store: bool | None) -> bool:
@@ -130,7 +130,7 @@ def make_router(
             if stored is not None and storing:
                 new = NewRun(
                     id=completion.id,
-                    owner=stored.owner_of(request),
+                    owner=owner_of(request),
                     agent=hosted.name,
                     face=FACE,
                     input=messages,

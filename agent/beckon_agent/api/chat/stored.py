@@ -20,6 +20,7 @@ from beckon_agent.api.http.openapi import (
 from beckon_agent.api.responses.documents import After, ItemsPerPage, list_page
 from beckon_agent.api.responses.output import ConversationItem, Order, item_page
 from beckon_agent.core import json_values
+from beckon_agent.core.context import owner_of
 from beckon_agent.core.records import FINAL, RunFilter, StoredRun
 from beckon_agent.core.run_events import AnswerDropped, RunEvent, TurnNoted
 from beckon_agent.store.base import Store
@@ -71,7 +72,7 @@ class _Completions:
     async def find_run(self, completion_id: str, request: Request) -> StoredRun:
         """Return the run of the caller's completion."""
         run = await self.store.runs.get(completion_id)
-        if run is None or run.owner != self.runs.owner_of(request) or run.face != FACE or not run.retained:
+        if run is None or run.owner != owner_of(request) or run.face != FACE or not run.retained:
             message = f"there is no completion {completion_id[:_SHOWN]!r}: it was not stored, or was deleted"
             raise ApiError(404, message, code="completion_not_found", param="completion_id")
         return run
@@ -110,7 +111,7 @@ class _Completions:
         wanted = RunFilter(status="completed", agent=model, face=FACE)
         try:
             summaries = await self.store.history.list_runs(
-                self.runs.owner_of(request), wanted, after=after, most=limit + 1
+                owner_of(request), wanted, after=after, most=limit + 1
             )
         except KeyError:
             message = f"after: there is no completion {(after or '')[:_SHOWN]!r}"

@@ -14,12 +14,12 @@ from typing_extensions import TypedDict
 from beckon_agent.api.http.errors import ApiError, api_errors, openai_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.request_fields import Metadata
-from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import ItemsPerPage, list_page
 from beckon_agent.api.responses.item_removal import remove_item
 from beckon_agent.api.responses.items import InputItem, to_messages
 from beckon_agent.api.responses.output import ConversationItem, ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import Cleaned
+from beckon_agent.core.context import owner_of
 from beckon_agent.core.records import ConversationSummary, Ended, NewRun, StoredConversation
 from beckon_agent.store.base import Store
 
@@ -124,17 +124,17 @@ _One = JsonResponse[ConversationDocument]
 _Items = JsonResponse[ItemPage]
 
 
-def make_router(store: Store, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes of conversations; `owner_of` returns the principal's id."""
+def make_router(store: Store) -> APIRouter:
+    """Return the routes of conversations."""
     routes = APIRouter()
-    _add_list(routes, store, owner_of)
-    _add_conversations(routes, store, owner_of)
-    _add_items(routes, store, owner_of)
-    _add_removal(routes, store, owner_of)
+    _add_list(routes, store)
+    _add_conversations(routes, store)
+    _add_items(routes, store)
+    _add_removal(routes, store)
     return routes
 
 
-def _add_list(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+def _add_list(routes: APIRouter, store: Store) -> None:
     @routes.get("/v1/conversations", **describe_operation("listConversations", _LIST, _LIST_ERRORS))
     async def list_conversations(
         request: Request, wanted: Words = "", limit: ItemsPerPage = 20, after: After = None
@@ -154,7 +154,7 @@ def _add_list(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
         return JsonResponse(page)
 
 
-def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+def _add_conversations(routes: APIRouter, store: Store) -> None:
     path = "/v1/conversations/{conversation_id}"
 
     @routes.post("/v1/conversations", **describe_operation("createConversation", _OPENED, _ERRORS))
@@ -202,7 +202,7 @@ def _add_conversations(routes: APIRouter, store: Store, owner_of: OwnerOf) -> No
             return JsonResponse({"id": conversation.id, "object": "conversation.deleted", "deleted": True})
 
 
-def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+def _add_items(routes: APIRouter, store: Store) -> None:
     path = "/v1/conversations/{conversation_id}/items"
 
     @routes.post(path, **describe_operation("createItems", _ADDED, _ERRORS))
@@ -244,7 +244,7 @@ def _add_items(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
             raise _no_item(item_id)
 
 
-def _add_removal(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+def _add_removal(routes: APIRouter, store: Store) -> None:
     path = "/v1/conversations/{conversation_id}/items/{item_id}"
 
     @routes.delete(path, **describe_operation("deleteItem", _CONVERSATION, _ERRORS))

@@ -1,11 +1,10 @@
 """Starting a run from a request, or resuming one with decisions."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
-from starlette.requests import Request
 
 from beckon_agent.api.http.errors import ApiError
 from beckon_agent.api.models import find_agent
@@ -206,7 +205,6 @@ def _decision_conflict(answer: ApprovalAnswer, message: str) -> ApiError:
 FACE = "responses"
 """What runs of this face are stored under."""
 
-OwnerOf = Callable[[Request], str]
 """The caller: the principal's id, empty for anonymous."""
 
 _SHOWN = 80

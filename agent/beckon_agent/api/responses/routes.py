@@ -13,7 +13,7 @@ from beckon_agent.api.http.streaming import EventStream, PacedStream, StreamPace
 from beckon_agent.api.models import find_agent
 from beckon_agent.api.responses import conversations
 from beckon_agent.api.responses.compaction import CompactedResponse, CompactRequest, compact_messages
-from beckon_agent.api.responses.create import OwnerOf, ResponseCreator, no_response
+from beckon_agent.api.responses.create import ResponseCreator, no_response
 from beckon_agent.api.responses.documents import (
     DeletedResponse,
     ItemsPerPage,
@@ -25,6 +25,7 @@ from beckon_agent.api.responses.item_types import choose_types, types_of
 from beckon_agent.api.responses.output import ItemPage, Order, item_page, to_items
 from beckon_agent.api.responses.request import CreateRequest
 from beckon_agent.api.responses.stream import ResponseStreamer, server_sent
+from beckon_agent.core.context import owner_of
 from beckon_agent.core.records import FINAL, StoredRun
 from beckon_agent.durable.base import Engine
 from beckon_agent.service import Service
@@ -66,11 +67,10 @@ class _Face:
     creator: ResponseCreator
     streamer: ResponseStreamer
     pace: StreamPace
-    owner_of: OwnerOf
 
     async def find_response(self, response_id: str, request: Request) -> tuple[StoredRun, int]:
         """Return the run and part number of the caller's response."""
-        return await self.creator.find_response(response_id, self.owner_of(request))
+        return await self.creator.find_response(response_id, owner_of(request))
 
     async def answer_now(
         self, run: StoredRun, part: int, response_id: str, include: Sequence[str] | None = None
@@ -100,18 +100,16 @@ class _Face:
         return EventStream(server_sent(batches, self.pace.keep_alive, after, types), self.pace.stalled)
 
 
-def make_router(
-    engine: Engine, store: Store, service: Service, pace: StreamPace, owner_of: OwnerOf
-) -> APIRouter:
-    """Return the routes; `owner_of` returns the principal's id."""
+def make_router(engine: Engine, store: Store, service: Service, pace: StreamPace) -> APIRouter:
+    """Return the routes."""
     streamer = ResponseStreamer(engine, store)
-    face = _Face(ResponseCreator(streamer, service), streamer, pace, owner_of)
+    face = _Face(ResponseCreator(streamer, service), streamer, pace)
     routes = APIRouter()
     _add_asking(routes, face)
     _add_compaction(routes, face)
     _add_reading(routes, face)
     _add_ending(routes, face)
-    routes.routes.extend(conversations.make_router(store, owner_of).routes)
+    routes.routes.extend(conversations.make_router(store).routes)
     return routes
 
 
@@ -123,7 +121,7 @@ def _add_asking(routes: APIRouter, face: _Face) -> None:
         """Answer an input, calling the cluster's tools where they help."""
         with api_errors():
             types = choose_types(body.include or (), request.headers)
-            created = await face.creator.begin_response(body, face.owner_of(request), types)
+            created = await face.creator.begin_response(body, owner_of(request), types)
             run, part, ended = created.run, created.part, created.suspensions
             if body.stream:
                 return face.stream_response(
@@ -145,7 +143,7 @@ def _add_compaction(routes: APIRouter, face: _Face) -> None:
         with api_errors():
             service = face.creator.service
             hosted = find_agent(service, body.model)
-            messages = await face.creator.read_messages(body, face.owner_of(request))
+            messages = await face.creator.read_messages(body, owner_of(request))
             compacting = compact_messages(service, hosted, messages, body.instructions)
             return JsonResponse(await cancel_on_hang_up(request.receive, compacting))
 

@@ -4,10 +4,10 @@ from fastapi import APIRouter, Request
 
 from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
-from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import After, PageSize, list_page, page_problems, store_problems
 from beckon_agent.api.responses.forms import FormAnswer, event_of_input
 from beckon_agent.api.runs.input_documents import AnsweredInput, WaitingInput, waiting_input
+from beckon_agent.core.context import owner_of
 from beckon_agent.core.records import StoredCall
 from beckon_agent.durable.base import Engine
 from beckon_agent.store.base import Store
@@ -33,8 +33,8 @@ _ANSWERED = {
 }
 
 
-def make_inputs_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes; `owner_of` returns the caller's id."""
+def make_inputs_router(store: Store, engine: Engine) -> APIRouter:
+    """Return the routes."""
     routes = APIRouter()
 
     @routes.get("/inputs", **describe_operation("listInputs", _WAITING, _ERRORS))

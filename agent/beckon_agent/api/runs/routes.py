@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from beckon_agent.api.http.errors import problem_responses
 from beckon_agent.api.http.openapi import JsonResponse, ListPage, describe_answer, describe_operation, link_to
 from beckon_agent.api.http.streaming import KEEP_ALIVE, EventStream, PacedStream, StreamPace
-from beckon_agent.api.responses.create import OwnerOf
 from beckon_agent.api.responses.documents import (
     After,
     PageSize,
@@ -36,6 +35,7 @@ from beckon_agent.api.runs.documents import (
     summary_document,
     waiting_document,
 )
+from beckon_agent.core.context import owner_of
 from beckon_agent.core.records import FINAL, Decision, RunFilter, RunStatus, StoredCall, StoredRun
 from beckon_agent.core.run_events import (
     CallProgressed,
@@ -138,8 +138,8 @@ class DecideApproval(BaseModel):
     )
 
 
-def make_approvals_router(store: Store, engine: Engine, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes of approvals; `owner_of` returns the caller's id."""
+def make_approvals_router(store: Store, engine: Engine) -> APIRouter:
+    """Return the routes of approvals."""
     routes = APIRouter()
 
     @routes.get("/approvals", **describe_operation("listApprovals", _WAITING, _ERRORS))
@@ -210,15 +210,15 @@ AgentName = Annotated[str | None, Query(max_length=300, description="Only runs o
 Conversation = Annotated[str | None, Query(max_length=100, description="Only runs of this conversation.")]
 
 
-def make_router(store: Store, pace: StreamPace, owner_of: OwnerOf) -> APIRouter:
-    """Return the routes; `owner_of` returns the caller's id."""
+def make_router(store: Store, pace: StreamPace) -> APIRouter:
+    """Return the routes of runs."""
     routes = APIRouter()
-    _add_runs(routes, store, owner_of)
-    _add_events(routes, store, pace, owner_of)
+    _add_runs(routes, store)
+    _add_events(routes, store, pace)
     return routes
 
 
-def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
+def _add_runs(routes: APIRouter, store: Store) -> None:
     unreadable = problem_responses(_400="A value is not one of those allowed.")
 
     @routes.get("/runs", **describe_operation("listRuns", _LIST, unreadable, _ERRORS))
@@ -247,7 +247,7 @@ def _add_runs(routes: APIRouter, store: Store, owner_of: OwnerOf) -> None:
             return JsonResponse(run_document(run, await store.runs.load_past(run.id)))
 
 
-def _add_events(routes: APIRouter, store: Store, pace: StreamPace, owner_of: OwnerOf) -> None:
+def _add_events(routes: APIRouter, store: Store, pace: StreamPace) -> None:
     exchanged = describe_answer("What went back and forth for each call.")
     unreadable = problem_responses(_400="A value cannot be read.")
 
