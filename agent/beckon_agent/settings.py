@@ -1,6 +1,5 @@
 """The agent's settings, read once in `__main__` and passed down."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -10,7 +9,8 @@ from pydantic_settings import SettingsConfigDict
 
 from beckon_agent.auth.options import AccessOptions, OidcOptions
 from beckon_agent.core.context import Principal
-from beckon_agent.core.model_types import TextCalls
+from beckon_contract.kubernetes_objects import DNS_LABEL
+from beckon_contract.resources.agent_resource import TextCalls
 from beckon_contract.resources.agent_terms import KEY_PREFIX, OIDC_PREFIX
 from beckon_runtime.settings import HostList, ServingSettings, port_field
 
@@ -19,8 +19,6 @@ DEFAULT_SYSTEM_PROMPT = (
     "when a tool reports an error, tell the user or try another way."
 )
 ALL_NAMESPACES = "*"
-
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123 label
 
 
 class Settings(ServingSettings):
@@ -227,7 +225,7 @@ class Settings(ServingSettings):
     @classmethod
     def _names_namespaces(cls, value: str) -> str:
         for name in split_items(value) - {ALL_NAMESPACES}:
-            if not _NAMESPACE.fullmatch(name):
+            if not DNS_LABEL.fullmatch(name):
                 raise ValueError(f"{name[:70]!r} is no namespace; write names separated by commas, or *")
         return value
 

@@ -14,7 +14,8 @@ DEFAULT_NAMESPACE = "default"
 MAX_TEXT = 32 * 1024 * 1024  # characters of one file; 5,000 EventTypes in one are about five million
 MAX_NAME = 253
 
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123 label
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""A label of RFC 1123, such as the name of a namespace."""
 _NOT_IN_NAMES = re.compile(r"[/%\x00-\x20\x7f]")  # a name is a segment of the API's paths
 
 
@@ -203,7 +204,7 @@ def _checked_name(name: str) -> str:
 
 
 def _checked_namespace(namespace: str) -> str:
-    if not _NAMESPACE.fullmatch(namespace):
+    if not DNS_LABEL.fullmatch(namespace):
         raise ValueError(
             f"metadata.namespace {namespace[:70]!r} is none: lower-case letters, digits and '-', at most 63"
         )

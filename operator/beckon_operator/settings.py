@@ -1,16 +1,15 @@
 """The settings of the operator, from environment variables `BECKON_OPERATOR_*`."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
 
+from beckon_contract.kubernetes_objects import DNS_LABEL
 from beckon_runtime.settings import ServingSettings, attribute_field, port_field
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def _own_namespace() -> str:
@@ -116,6 +115,6 @@ class Settings(ServingSettings):
     @classmethod
     def _are_namespaces(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
         for name in (value,) if isinstance(value, str) else value:
-            if not _NAMESPACE.fullmatch(name):
+            if not DNS_LABEL.fullmatch(name):
                 raise ValueError(f"{name!r} is no namespace: lower-case letters, digits and '-', at most 63")
         return value

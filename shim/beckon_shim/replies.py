@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from beckon_contract.cloudevents.events import EventError
 from beckon_contract.cloudevents.extensions import ACCEPTED, PROGRESS_MARK, STATE
 from beckon_contract.correlation import Claim
+from beckon_contract.knative.reply_triggers import DEAD_LETTERS_PATH, PROGRESS_PATH, REPLIES_PATH
 from beckon_runtime.http_messages import Answer, HangUp, Request, Respond, of_problem
 from beckon_runtime.problem import Problem
 from beckon_shim import responses
@@ -26,7 +27,6 @@ from beckon_shim.waiters import (
     undeliverable,
 )
 
-PROGRESS = "/progress"
 _TOKEN = b"ce-" + PROGRESS_MARK.encode()
 _LONGEST = 4096  # bytes of data: numbers and a sentence
 _TAKEN = Answer(202, [], b"", "taken")
@@ -72,7 +72,7 @@ class Reports:
         self._metrics.report("too_large")
 
     async def _forward(self, claim: Claim, event: WireEvent) -> Answer:
-        if await self._peers.forward(claim.replica, PROGRESS, event):
+        if await self._peers.forward(claim.replica, PROGRESS_PATH, event):
             return self._taken("forwarded")
         return await self._hand_over(claim, event)
 
@@ -90,8 +90,6 @@ class Reports:
 
 logger = logging.getLogger(__name__)
 
-REPLIES = "/replies"
-DEAD_LETTERS = "/dead-letters"
 _ACCEPTED = Answer(202, [], b"", "accepted")
 _STATE, _NO_ANSWER = b"ce-" + STATE.encode(), ACCEPTED.encode()
 
@@ -141,7 +139,7 @@ class Replies:
 
     def too_large(self, request: Request, limit: int) -> Answer:
         """Refuse a reply over the limit; its caller gets an error at once."""
-        if request.path == PROGRESS:
+        if request.path == PROGRESS_PATH:
             self._reports.too_large()
             return responses.too_large(limit)
         event = _read_head(request)
@@ -153,8 +151,8 @@ class Replies:
         return responses.too_large(limit)
 
     def _answer_request(self, request: Request) -> _NowOrLater:
-        if request.path not in (REPLIES, DEAD_LETTERS, PROGRESS):
-            hint = f"POST events to {REPLIES}, {DEAD_LETTERS} or {PROGRESS}"
+        if request.path not in (REPLIES_PATH, DEAD_LETTERS_PATH, PROGRESS_PATH):
+            hint = f"POST events to {REPLIES_PATH}, {DEAD_LETTERS_PATH} or {PROGRESS_PATH}"
             return self._status.answer(request) or responses.no_such_path(hint)
         if request.method != "POST":
             return responses.wrong_method(b"POST")
@@ -162,9 +160,9 @@ class Replies:
             event = read(request.headers, request.body)
         except EventError as error:
             return responses.bad_event(error)
-        if request.path == DEAD_LETTERS:
+        if request.path == DEAD_LETTERS_PATH:
             return self._dead_letter(event, request)
-        if request.path == PROGRESS:
+        if request.path == PROGRESS_PATH:
             return self._reports.take(event, request)
         return self._reply(event, request)
 
@@ -175,7 +173,7 @@ class Replies:
             return _ACCEPTED
         if is_probe(event):  # any replica can answer it
             self._metrics.reply("probe")
-            return answer_probe(event) if request.path == REPLIES else _ACCEPTED
+            return answer_probe(event) if request.path == REPLIES_PATH else _ACCEPTED
         if self._belongs_elsewhere(match.claim, request):
             return self._forward_reply(match, event)
         if not self._reply_marks.is_reply(match, event, self._waiters.get(match.claim.nonce)):
@@ -239,7 +237,7 @@ class Replies:
         return _ACCEPTED
 
     async def _forward_reply(self, match: Match, event: WireEvent) -> Answer:
-        if await self._peers.forward(match.claim.replica, REPLIES, event):
+        if await self._peers.forward(match.claim.replica, REPLIES_PATH, event):
             self._metrics.reply("forwarded")
             return _ACCEPTED
         # That replica is gone, and its callers with it.
@@ -286,7 +284,7 @@ class Replies:
         return _ACCEPTED
 
     async def _forward_dead_letter(self, claim: Claim, event: WireEvent) -> Answer:
-        answer = await self._peers.forward(claim.replica, DEAD_LETTERS, event)
+        answer = await self._peers.forward(claim.replica, DEAD_LETTERS_PATH, event)
         self._metrics.dead_letter("forwarded" if answer else "lost")
         return _ACCEPTED
 

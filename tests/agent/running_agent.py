@@ -20,7 +20,6 @@ from beckon_agent.api.http.streaming import StreamPace
 from beckon_agent.api.mcp.server import McpSettings
 from beckon_agent.app import build_app
 from beckon_agent.auth.authentication import Authenticator
-from beckon_agent.core.model_types import TextCalls
 from beckon_agent.core.run_types import Agent, Limits
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.transport import Patience
@@ -31,6 +30,7 @@ from beckon_agent.tool_calls.caller import Dispatcher, ToolCaller
 from beckon_agent.tools.explain import Explanation
 from beckon_agent.tools.select import FittingTools
 from beckon_contract.catalogue.builder import Catalogue
+from beckon_contract.resources.agent_resource import TextCalls
 from beckon_runtime.origins import OriginPolicy
 from tests.agent.scripted_model import KEY, ReceivedRequest, Script, ScriptedModel, scripted_model
 from tests.patience import PATIENCE

@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 
-from beckon_agent.core.model_types import Message, TextCalls
+from beckon_agent.core.model_types import Message
 from beckon_agent.core.run_events import StreamItem
 from beckon_agent.core.run_types import Options
 from beckon_agent.model.client import ModelClient
 from beckon_agent.model.errors import ModelAuthError
 from beckon_agent.run.model_turn import DialectModel
+from beckon_contract.resources.agent_resource import TextCalls
 from beckon_contract.resources.tools import Tool
 
 logger = logging.getLogger(__name__)

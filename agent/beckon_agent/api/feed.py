@@ -4,7 +4,6 @@ The event may be in either HTTP mode. It is in the store before the Broker has i
 delivers again after a lost answer loses none. An event is stored once, however often it is delivered.
 """
 
-import re
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -16,11 +15,11 @@ from beckon_agent.api.http.openapi import Answers
 from beckon_agent.store.feed import Feed
 from beckon_contract.cloudevents.events import CloudEvent, EventError, from_http
 from beckon_contract.cloudevents.extensions import is_json
+from beckon_contract.kubernetes_objects import DNS_LABEL
 from beckon_contract.yamltext import NotReadable, check_depth
 
 PATH = "/feed"
 MAX_EVENT = 256 * 1024  # bytes of data; many clients read every event
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123 label
 _RESPONSES: Answers = {
     204: {"description": "The event is stored for MCP clients."},
     **problem_responses(
@@ -46,7 +45,7 @@ def make_router(stored: LimitedFeed, own_namespace: str) -> APIRouter:
     routes = APIRouter()
 
     async def keep_event(request: Request, namespace: str) -> Response:
-        if not _NAMESPACE.fullmatch(namespace):
+        if not DNS_LABEL.fullmatch(namespace):
             detail = f"{namespace[:70]!r} is no namespace; post to {PATH}/NAMESPACE"
             raise to_event_problem(404, "unknown-namespace", "Unknown namespace", detail)
         event = _read_event(request, await request.body())

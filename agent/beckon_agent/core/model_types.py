@@ -48,9 +48,6 @@ class ToolCall:
     origin: CallOrigin = "api"
 
 
-TextCalls = Literal["never", "own", "any"]
-"""Out of whose markup calls are recovered under native tool calling: no family's, the model's own, any."""
-
 RefusalReason = Literal["brought_along", "not_offered"]
 """Why a call in a text was not made: the conversation brought it along, or no such tool was offered."""
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
-from beckon_agent.core.model_types import Declaration, Message, TextCalls, call_id
+from beckon_agent.core.model_types import Declaration, Message, call_id
 from beckon_agent.dialects import bare_json, deepseek, pythonic
 from beckon_agent.dialects.bare_json import KNOWN, LLAMA3, PROMPTED
 from beckon_agent.dialects.base import (
@@ -31,6 +31,7 @@ from beckon_agent.dialects.mistral import MISTRAL, tool_calls
 from beckon_agent.dialects.pythonic import PYTHONIC
 from beckon_agent.dialects.reader import Form, Grammar, MarkupReader, until_closer
 from beckon_agent.dialects.text_parser import Steps, TextSource
+from beckon_contract.resources.agent_resource import TextCalls
 
 _CALL_END: Final = "<|tool_call_end|>"
 _ID: Final = re.compile(r"\s*(?:functions\.)?(?P<name>[\w.\-]+):\d+\s*")

@@ -9,7 +9,6 @@ from beckon_agent.core.model_types import (
     Declaration,
     Message,
     ModelRequest,
-    TextCalls,
     Turn,
 )
 from beckon_agent.core.run_events import ReasoningDelta, RefusalDelta, StreamItem, TextDelta
@@ -34,6 +33,7 @@ from beckon_agent.run.answer_check import Demand, ForcedCall, JsonOutput, stream
 from beckon_agent.run.answer_constraint import AnswerConstraint, Outdated
 from beckon_agent.run.answer_reading import AnswerReading, TextCallFilter
 from beckon_agent.telemetry.run_spans import record_model
+from beckon_contract.resources.agent_resource import TextCalls
 from beckon_contract.resources.tools import Tool, declare
 from beckon_contract.schema.lowering import Profile
 

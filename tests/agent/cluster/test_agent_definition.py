@@ -6,10 +6,9 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from beckon_agent.core.model_types import TextCalls
 from beckon_agent.dialects.registry import DIALECTS
 from beckon_contract.kubernetes_objects import from_object
-from beckon_contract.resources.agent_resource import DEFAULT_KEY, InvalidAgent, read_agent
+from beckon_contract.resources.agent_resource import DEFAULT_KEY, InvalidAgent, TextCalls, read_agent
 
 ROOT = Path(__file__).resolve().parents[3]
 

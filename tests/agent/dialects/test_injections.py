@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from beckon_agent.core.model_types import CLAIMED, Message, TextCalls, ToolCall
+from beckon_agent.core.model_types import CLAIMED, Message, ToolCall
 from beckon_agent.core.run_events import TextDelta
 from beckon_agent.dialects.base import Dialect, RawCall
 from beckon_agent.dialects.provenance import SEARCHED, Provenance
 from beckon_agent.dialects.registry import DIALECTS, NATIVE, native_dialect
 from beckon_agent.run.answer_reading import TextCallFilter
+from beckon_contract.resources.agent_resource import TextCalls
 from tests.agent.dialects.encodings import ENCODINGS
 from tests.agent.dialects.reading import declare
 

@@ -30,7 +30,6 @@ _MAX_MESSAGES = 10_000
 _MAX_TOOLS = 128
 _MAX_CONTEXT = 100
 _MAX_INSTRUCTIONS = 100_000  # characters of context and state
-_NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +160,9 @@ def _client_tool(tool: Tool, place: str) -> ClientTool:
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters or _NO_PARAMETERS,
+        "parameters": tool.parameters or None,
     }
-    function = read_part(FunctionTool, document, place)
-    return ClientTool(function.name, function.description or "", function.parameters or _NO_PARAMETERS)
+    return read_part(FunctionTool, document, place).to_client_tool()
 
 
 def _to_instructions(body: RunAgentInput) -> str:

@@ -124,9 +124,6 @@ def _own_id(call_id: object) -> str:
     return match[2] if match else json_values.as_text(call_id)
 
 
-_NO_PARAMETERS: dict[str, object] = {"type": "object", "properties": {}}
-
-
 def client_tools(tools: Sequence[object]) -> tuple[ClientTool, ...]:
     """Return the functions of a request; raises `ApiError` for tools of another kind."""
     return tuple(_client_tool(json_values.as_mapping(tool), f"tools.{at}") for at, tool in enumerate(tools))
@@ -180,8 +177,8 @@ def _client_tool(tool: Mapping[str, object], place: str) -> ClientTool:
     function = tool.get("function")
     if not isinstance(function, Mapping):
         raise ApiError(400, f"{place}.function: must be an object", code="invalid_request", param=place)
-    parsed = read_part(FunctionTool, {**function, "type": "function"}, f"{place}.function")
-    return ClientTool(parsed.name, parsed.description or "", parsed.parameters or _NO_PARAMETERS)
+    document = {**function, "type": "function"}
+    return read_part(FunctionTool, document, f"{place}.function").to_client_tool()
 
 
 # Of all its prompts that quote the conversation: the heading, and then the quotation.

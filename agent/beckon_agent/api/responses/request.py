@@ -166,6 +166,10 @@ class FunctionTool(BaseModel):
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
+    def to_client_tool(self) -> ClientTool:
+        """Return the function for the loop."""
+        return ClientTool(self.name, self.description or "", self.parameters or _NO_PARAMETERS)
+
 
 class TextFormat(BaseModel):
     """How the text of the answer is to be formed."""
@@ -292,10 +296,7 @@ class CreateRequest(Cleaned, SharedFields):
 
     def client_tools(self) -> tuple[ClientTool, ...]:
         """Return the client's functions as `ClientTool` values for the loop."""
-        return tuple(
-            ClientTool(tool.name, tool.description or "", tool.parameters or _NO_PARAMETERS)
-            for tool in self.read_functions()
-        )
+        return tuple(tool.to_client_tool() for tool in self.read_functions())
 
     def to_options(self) -> Options:
         """Return the options of the request for its run."""
