@@ -67,13 +67,12 @@ class Template:
                 current = [piece]
         yield Template(tuple(current))
 
-    def fill(self, arguments: Arguments, write: Write, literal: Callable[[str], str] = str) -> str | None:
+    def fill(self, arguments: Arguments, write: Write) -> str | None:
         """Return the text with its arguments written by `write`. Returns `None` if one of them is absent."""
         if any(is_absent(arguments, name) for name in self.names):
             return None
         return "".join(
-            write(part.name, arguments[part.name]) if isinstance(part, Slot) else literal(part)
-            for part in self.parts
+            write(part.name, arguments[part.name]) if isinstance(part, Slot) else part for part in self.parts
         )
 
 

@@ -95,11 +95,14 @@ def print_rows(rows: Iterable[Sequence[str]]) -> None:
     SafeConsole(highlight=False).print(table)
 
 
-def compact_json(value: object, limit: int = 300) -> str:
-    """Return a value as one line of JSON, cut at `limit` characters. A string is returned without quotes."""
+_LONGEST_LINE = 300
+
+
+def compact_json(value: object) -> str:
+    """Return a value as one line of JSON, cut at 300 characters. A string is returned without quotes."""
     text = value if isinstance(value, str) else dumps(value).decode()
     text = " ".join(text.split())
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
 def call_text(name: str, arguments: object) -> str:

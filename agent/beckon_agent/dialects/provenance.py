@@ -280,9 +280,9 @@ def _iterate_scalars(value: object, depth: int = 0) -> Iterator[str]:
         yield json.dumps(value)
 
 
-def _iterate_strings(value: object, depth: int = 0) -> Iterator[str]:
+def _iterate_strings(value: object) -> Iterator[str]:
     """Yield the strings of a message's content or of a schema, keys included."""
-    return (text for text in _iterate_scalars(value, depth) if text and text != "null")
+    return (text for text in _iterate_scalars(value) if text and text != "null")
 
 
 def _iterate_json_strings(text: str) -> Iterator[str]:

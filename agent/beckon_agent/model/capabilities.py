@@ -7,7 +7,7 @@ request is sent once more.
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -172,26 +172,18 @@ _BUDGETS = ((4.0, 8), (10.0, 16))
 """Billions of parameters up to which a model has a tool budget, and that budget (open-webui#14035)."""
 
 
-def profile_for(base_url: str, model: str, overrides: Mapping[str, object] | None = None) -> Profile:
-    """Return the profile of a model behind a base URL, with the operator's overrides.
-
-    Raises `ValueError` for an override that is no field of `Profile`.
-    """
+def profile_for(base_url: str, model: str) -> Profile:
+    """Return the profile of a model behind a base URL."""
     host = urlsplit(base_url).netloc.rpartition("@")[2]
     changes: dict[str, object] = {"tool_budget": _default_token_budget(model)}
     for rule in _RULES:
         if rule.applies(host, model):
             changes |= rule.changes
-    return with_changes(Profile(), {**changes, **(overrides or {})})
+    return _with_changes(Profile(), changes)
 
 
-def with_changes(profile: Profile, changes: Mapping[str, object]) -> Profile:
-    """Return the profile with these fields changed; raises `ValueError` for an unknown one."""
-    known = [member.name for member in fields(Profile)]
-    for name in changes:
-        if name not in known:
-            raise ValueError(f"a model profile has no field {name!r}; use one of {', '.join(known)}")
-    return replace(profile, **changes)  # type: ignore[arg-type]  # names checked above
+def _with_changes(profile: Profile, changes: Mapping[str, object]) -> Profile:
+    return replace(profile, **changes)  # type: ignore[arg-type]  # the rules of this module name its fields
 
 
 def _default_token_budget(model: str) -> int | None:
@@ -209,7 +201,7 @@ def learn_from_properties(profile: Profile, properties: Mapping[str, object]) ->
     """
     template = json_values.as_mapping(properties.get("chat_template_caps"))
     has_tools = template.get("supports_tools") is not False
-    return with_changes(profile, {"template_tools": has_tools})
+    return replace(profile, template_tools=has_tools)
 
 
 _DISPENSABLE = (
@@ -271,16 +263,16 @@ def adapted_profile(
     """
     in_words = _fields_for_words(profile, error, sent)
     if in_words is not None:
-        return with_changes(profile, in_words)
+        return _with_changes(profile, in_words)
     for pattern, changes in _ADAPTATIONS:
         if pattern.search(error.message):
-            learnt = with_changes(profile, changes)
+            learnt = _with_changes(profile, changes)
             if learnt != profile:
                 return learnt
     if _REFUSAL.search(error.message):
         for name in _DISPENSABLE:
             if name in sent and name not in needed and _names_field(error, name):
-                return with_changes(profile, {"refuses": profile.refuses | {name}})
+                return replace(profile, refuses=profile.refuses | {name})
     return None
 
 

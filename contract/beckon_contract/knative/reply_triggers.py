@@ -75,10 +75,7 @@ def progress_trigger_spec(broker: str, shim_url: str, broker_class: str) -> dict
 
 
 def reply_filter(
-    broker_class: str,
-    reply: str = REPLY_ATTRIBUTE,
-    named: Iterable[str] = (),
-    correlation: str = CORRELATION_ATTRIBUTE,
+    broker_class: str, reply: str = REPLY_ATTRIBUTE, named: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Return the filter in the spec of the reply Trigger of a Broker.
 
@@ -88,14 +85,14 @@ def reply_filter(
     """
     if broker_class == BECKON_CLASS:
         return {"filter": {"attributes": {reply: ""}}}
-    return {"filters": [{"cesql": reply_expression(reply, named, correlation)}]}
+    return {"filters": [{"cesql": _reply_expression(reply, named)}]}
 
 
-def reply_expression(reply: str, named: Iterable[str], correlation: str) -> str:
+def _reply_expression(reply: str, named: Iterable[str]) -> str:
     """Return the CESQL expression that is true for replies, and false for the calls of agents."""
     attributes = dict.fromkeys((reply, *sorted(named)))
     certain = " OR ".join(f"EXISTS {name}" for name in attributes)
-    return f"{certain} OR (EXISTS {correlation} AND source NOT LIKE '{AGENTS}%')"
+    return f"{certain} OR (EXISTS {CORRELATION_ATTRIBUTE} AND source NOT LIKE '{AGENTS}%')"
 
 
 def named_filter(attribute: str) -> dict[str, Any]:

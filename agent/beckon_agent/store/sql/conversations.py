@@ -58,16 +58,14 @@ _FORGET = text(
 )
 
 
-def append_segment(
-    connection: Connection, parent: int | None, input_: Sequence[Message], added: Sequence[Message] = ()
-) -> int:
+def append_segment(connection: Connection, parent: int | None, input_: Sequence[Message]) -> int:
     """Store a segment after another; return its number."""
     values = {
         "parent": parent,
         "input": list(input_),
-        "added": list(added),
+        "added": [],
         "opening": model_types.opening_text(input_),
-        "said": model_types.searchable_text([*input_, *added]),
+        "said": model_types.searchable_text(input_),
     }
     number: int = connection.execute(_APPEND, values).scalar_one()
     return number
