@@ -154,13 +154,13 @@ def test_a_banned_word_is_refused_outside_of_the_product_too(
     write_room(tmp_path, {"calls.py": LONG})
     path = tmp_path / folder / "test_calls.py"
     path.parent.mkdir(parents=True)
-    path.write_text("def test_a_reply_is_told() -> None: ...\n\n\nclass Call: ...\n", encoding="utf-8")
+    path.write_text("def test_a_desk() -> None: ...\n\n\nclass Call: ...\n", encoding="utf-8")
     path.with_name("test_runs.py").write_text("class Call: ...\n", encoding="utf-8")
 
     assert main([str(tmp_path)]) == 1
 
     (found, total) = capsys.readouterr().out.splitlines()
-    assert found.startswith(f"{folder}/test_calls.py:1: test_a_reply_is_told: 'told' says too little here")
+    assert found.startswith(f"{folder}/test_calls.py:1: test_a_desk: 'desk' says too little here")
     assert total.startswith("Names: 1 to change; ")
 
 
